@@ -1,0 +1,71 @@
+//! Admission control (rate limiting), exact where others round.
+//!
+//! This crate decides whether a request may pass. It holds every algorithm of Sluicegate and nothing else: no operating
+//! system, no allocator, no `unsafe`. A clock and a shard number are lent to it; `sluicegate-threads` and the other
+//! adapters bring them for threads and for each async executor, and re-export this crate.
+//!
+//! | | admits | state | shared by many cores | beyond its limit |
+//! |---|---|---|---|---|
+//! | [`TokenBucket`] | smoothly, bursts up to its capacity | one word | one word | never |
+//! | [`ShardedWindow`] | all of its limit at any time in a window | one word a shard | scales with shards | 2x across one boundary |
+//!
+//! Both are *exact*: see the guarantees on each type. Underneath are [`BucketStep`] and [`WindowStep`], pure functions of
+//! state, reading and cost, for those who keep states themselves.
+//!
+//! ```
+//! use sluicegate_core::{Denied, ManualClock, TokenBucket, quota};
+//!
+//! let bucket = TokenBucket::with_clock(quota!("300/1m"), ManualClock::new());
+//! match bucket.try_acquire(1) {
+//!     Ok(admitted) => println!("{} left", admitted.remaining),
+//!     Err(Denied::RateLimited { retry_after }) => println!("come back in {retry_after:?}"),
+//!     Err(never) => println!("{never}"),
+//! }
+//! ```
+//!
+//! # Limits
+//!
+//! A limit holds within one process. Time is what the given clock says, in nanoseconds from the clock's origin, for 30
+//! years from there ([`Nanos::HORIZON`]); costs and counts are whole numbers of up to 64 bits.
+//!
+//! # Features
+//!
+//! None is on by default.
+//!
+//! - `alloc`: shard counts chosen at run time, clocks behind `Arc` and `Box`.
+//! - `loom`: for this project's own model checking, and without effect unless `--cfg sluicegate_loom` is set too.
+//!
+//! On targets without 64-bit atomics or compare-and-swap, [portable-atomic](https://docs.rs/portable-atomic) emulates
+//! them. Which of its backends is sound on your target is your application's choice: enable its `critical-section` or
+//! `unsafe-assume-single-core` feature there.
+
+#![no_std]
+#![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[cfg(feature = "alloc")]
+extern crate alloc;
+
+mod arithmetic;
+mod clock;
+mod decision;
+mod nanos;
+mod observer;
+mod quota;
+mod rate;
+mod shard;
+mod sharded_window;
+mod sync;
+mod text;
+mod token_bucket;
+
+pub use clock::{Clock, ManualClock};
+pub use decision::{Admitted, Decision, Denied, Inspection, Remaining};
+pub use nanos::Nanos;
+pub use observer::Observer;
+pub use quota::{Limit, Quota};
+pub use rate::{PER_DAY, PER_HOUR, PER_MINUTE, PER_SECOND, QuotaError, Rate};
+pub use shard::{CachePadded, CounterShard, FixedShard, HashedShard, ShardId};
+pub use sharded_window::{Shard, ShardedWindow, Shards, WindowLimit, WindowState, WindowStep};
+pub use text::ParseError;
+pub use token_bucket::{BucketCell, BucketState, BucketStep, TokenBucket};

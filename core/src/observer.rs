@@ -1,0 +1,77 @@
+//! Being told what a limiter decided.
+
+use crate::{Admitted, Denied, Nanos};
+
+/// Is told of every decision and adjustment, after it has taken effect and outside any lock.
+///
+/// `()` is the observer that does nothing; it is the default and costs nothing. Methods run on the caller's thread,
+/// between the decision and its return. They should be quick and must not block; two callers' events may arrive in
+/// another order than their decisions took effect. A panic in an observer reaches the caller; the decision stands.
+///
+/// ```
+/// use core::cell::Cell;
+/// use sluicegate_core::{Denied, ManualClock, Nanos, Observer, Quota, TokenBucket};
+///
+/// #[derive(Default)]
+/// struct Refusals(Cell<u64>);
+///
+/// impl Observer for Refusals {
+///     fn denied(&self, _now: Nanos, _cost: u64, _denied: &Denied) {
+///         self.0.set(self.0.get() + 1);
+///     }
+/// }
+///
+/// let bucket = TokenBucket::with_clock(Quota::per_second(1)?, ManualClock::new()).observed_by(Refusals::default());
+/// assert!(bucket.try_acquire(1).is_ok());
+/// assert!(bucket.try_acquire(1).is_err());
+/// assert_eq!(bucket.observer().0.get(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Observer {
+    /// A request of `cost` was admitted at `now`.
+    #[inline]
+    fn admitted(&self, now: Nanos, cost: u64, admitted: &Admitted) {
+        let _ = (now, cost, admitted);
+    }
+
+    /// A request of `cost` was denied at `now`.
+    #[inline]
+    fn denied(&self, now: Nanos, cost: u64, denied: &Denied) {
+        let _ = (now, cost, denied);
+    }
+
+    /// `cost` was given back.
+    #[inline]
+    fn refunded(&self, cost: u64) {
+        let _ = cost;
+    }
+}
+
+impl Observer for () {}
+
+impl<O: Observer + ?Sized> Observer for &O {
+    #[inline]
+    fn admitted(&self, now: Nanos, cost: u64, admitted: &Admitted) {
+        (**self).admitted(now, cost, admitted);
+    }
+
+    #[inline]
+    fn denied(&self, now: Nanos, cost: u64, denied: &Denied) {
+        (**self).denied(now, cost, denied);
+    }
+
+    #[inline]
+    fn refunded(&self, cost: u64) {
+        (**self).refunded(cost);
+    }
+}
+
+/// Reports a decision and hands it back.
+#[inline]
+pub(crate) fn report<O: Observer>(observer: &O, now: Nanos, cost: u64, decision: crate::Decision) -> crate::Decision {
+    match &decision {
+        Ok(admitted) => observer.admitted(now, cost, admitted),
+        Err(denied) => observer.denied(now, cost, denied),
+    }
+    decision
+}

@@ -1,0 +1,241 @@
+//! A rate with a burst, and the limit that may be one.
+
+use core::fmt;
+use core::str::FromStr;
+
+use crate::Rate;
+use crate::rate::{PER_DAY, PER_HOUR, PER_MINUTE, PER_SECOND, QuotaError};
+use crate::text::{self, ParseError};
+use crate::token_bucket::Grid;
+
+/// How much may pass: a [`Rate`] and a capacity, the burst.
+///
+/// A quota that exists can be enforced exactly: whatever cannot be represented is an error when it is built, never a
+/// silent rounding. Without a burst of its own the capacity is the rate's number of tokens.
+///
+/// Text is `TOKENS/PERIOD [burst CAPACITY]`, as in `7/3s burst 20`; see [`Rate`] for the first part. A burst that equals
+/// the tokens is not printed.
+///
+/// ```
+/// use sluicegate_core::{PER_SECOND, Quota, Rate, quota};
+///
+/// let quota = Quota::with_burst(Rate::new(100, PER_SECOND)?, 500)?;
+/// assert_eq!(quota.to_string(), "100/1s burst 500");
+/// assert_eq!("100/1s burst 500".parse::<Quota>()?, quota);
+///
+/// // Checked by the compiler:
+/// const LOGIN: Quota = quota!("10/1m");
+/// assert_eq!(LOGIN.capacity(), 10);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Quota {
+    rate: Rate,
+    capacity: u64,
+}
+
+impl Quota {
+    /// `rate`, with its number of tokens as the capacity.
+    ///
+    /// # Errors
+    /// [`QuotaError::RateTooHigh`] or [`QuotaError::BurstTooLarge`].
+    pub const fn new(rate: Rate) -> Result<Self, QuotaError> {
+        Self::with_burst(rate, rate.tokens())
+    }
+
+    /// `rate`, with `burst` tokens of capacity; at least 1.
+    ///
+    /// # Errors
+    /// [`QuotaError::ZeroBurst`], [`QuotaError::RateTooHigh`] or [`QuotaError::BurstTooLarge`].
+    pub const fn with_burst(rate: Rate, burst: u64) -> Result<Self, QuotaError> {
+        match Grid::new(rate, burst) {
+            Ok(_) => Ok(Self { rate, capacity: burst }),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// `tokens` per second, and as many at once.
+    ///
+    /// # Errors
+    /// As [`Rate::new`] and [`Quota::new`].
+    pub const fn per_second(tokens: u64) -> Result<Self, QuotaError> {
+        Self::per(tokens, PER_SECOND)
+    }
+
+    /// `tokens` per minute, and as many at once.
+    ///
+    /// # Errors
+    /// As [`Rate::new`] and [`Quota::new`].
+    pub const fn per_minute(tokens: u64) -> Result<Self, QuotaError> {
+        Self::per(tokens, PER_MINUTE)
+    }
+
+    /// `tokens` per hour, and as many at once.
+    ///
+    /// # Errors
+    /// As [`Rate::new`] and [`Quota::new`].
+    pub const fn per_hour(tokens: u64) -> Result<Self, QuotaError> {
+        Self::per(tokens, PER_HOUR)
+    }
+
+    /// `tokens` per day of 24 hours, and as many at once.
+    ///
+    /// # Errors
+    /// As [`Rate::new`] and [`Quota::new`].
+    pub const fn per_day(tokens: u64) -> Result<Self, QuotaError> {
+        Self::per(tokens, PER_DAY)
+    }
+
+    const fn per(tokens: u64, period: core::time::Duration) -> Result<Self, QuotaError> {
+        match Rate::new(tokens, period) {
+            Ok(rate) => Self::new(rate),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The same rate with a capacity of `burst`.
+    ///
+    /// # Errors
+    /// As [`Quota::with_burst`].
+    pub const fn burst(self, burst: u64) -> Result<Self, QuotaError> {
+        Self::with_burst(self.rate, burst)
+    }
+
+    /// Reads `TOKENS/PERIOD [burst CAPACITY]`, in a constant too; see [`quota!`](crate::quota!).
+    ///
+    /// # Errors
+    /// [`ParseError`] names the text and what is accepted.
+    pub const fn parse(text: &str) -> Result<Self, ParseError> {
+        text::parse_quota(text)
+    }
+
+    /// Tokens per period.
+    #[inline]
+    pub const fn rate(self) -> Rate {
+        self.rate
+    }
+
+    /// The most tokens that can be taken at once; at least 1.
+    #[inline]
+    pub const fn capacity(self) -> u64 {
+        self.capacity
+    }
+}
+
+impl FromStr for Quota {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        Self::parse(text)
+    }
+}
+
+impl fmt::Display for Quota {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.rate.fmt(f)?;
+        if self.capacity != self.rate.tokens() {
+            write!(f, " burst {}", self.capacity)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Quota {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Quota({self})")
+    }
+}
+
+/// Reads a [`Quota`] when the program is compiled; a mistake is a compile error.
+///
+/// ```
+/// use sluicegate_core::{Quota, quota};
+/// const API: Quota = quota!("300/1m burst 50");
+/// assert_eq!(API.rate().tokens(), 300);
+/// ```
+///
+/// ```compile_fail
+/// let _ = sluicegate_core::quota!("300 a minute");
+/// ```
+#[macro_export]
+macro_rules! quota {
+    ($text:expr) => {
+        const {
+            match $crate::Quota::parse($text) {
+                Ok(quota) => quota,
+                Err(_) => panic!("not a quota: write TOKENS/PERIOD [burst CAPACITY], such as 300/1m or 7/3s burst 20"),
+            }
+        }
+    };
+}
+
+/// What a limiter is built with: no limit, nothing at all, or a quota.
+///
+/// It is a type and not a number, so that 0 cannot be read both ways. Text is `off`, `deny` or a [`Quota`]'s.
+///
+/// ```
+/// use sluicegate_core::{Limit, quota};
+///
+/// assert_eq!("off".parse(), Ok(Limit::Unlimited));
+/// assert_eq!("deny".parse(), Ok(Limit::DenyAll));
+/// assert_eq!("7/3s burst 20".parse(), Ok(Limit::Quota(quota!("7/3s burst 20"))));
+/// assert!("0".parse::<Limit>().unwrap_err().to_string().contains("`off`"));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Limit {
+    /// Everything is admitted; no clock is read and nothing is counted.
+    Unlimited,
+    /// Nothing is admitted.
+    DenyAll,
+    /// What the quota allows is admitted.
+    Quota(Quota),
+}
+
+impl Limit {
+    /// Reads `off`, `deny` or a quota, in a constant too.
+    ///
+    /// # Errors
+    /// [`ParseError`] names the text and what is accepted.
+    pub const fn parse(text: &str) -> Result<Self, ParseError> {
+        text::parse_limit(text)
+    }
+
+    /// The quota, where there is one.
+    #[inline]
+    pub const fn quota(self) -> Option<Quota> {
+        match self {
+            Self::Quota(quota) => Some(quota),
+            Self::Unlimited | Self::DenyAll => None,
+        }
+    }
+}
+
+impl From<Quota> for Limit {
+    fn from(quota: Quota) -> Self {
+        Self::Quota(quota)
+    }
+}
+
+impl FromStr for Limit {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        Self::parse(text)
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unlimited => f.write_str("off"),
+            Self::DenyAll => f.write_str("deny"),
+            Self::Quota(quota) => quota.fmt(f),
+        }
+    }
+}
+
+impl fmt::Debug for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Limit({self})")
+    }
+}

@@ -1,0 +1,100 @@
+//! A limit that a window can enforce.
+
+use core::fmt;
+
+use super::step::WindowStep;
+use crate::{Limit, Quota, QuotaError, Rate};
+
+/// A [`Limit`] that was found fit for a window: what a [`ShardedWindow`](super::ShardedWindow) is built with.
+///
+/// ```
+/// use sluicegate_core::{Limit, QuotaError, WindowLimit};
+///
+/// assert!(WindowLimit::new("10/1m".parse()?).is_ok());
+/// assert_eq!(WindowLimit::new("10/1m burst 20".parse()?), Err(QuotaError::BurstOnWindow { burst: 20 }));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct WindowLimit {
+    pub(super) rule: Rule,
+}
+
+impl WindowLimit {
+    /// Checks `limit`.
+    ///
+    /// # Errors
+    /// [`QuotaError::BurstOnWindow`] when the quota's burst is not its number of tokens, or
+    /// [`QuotaError::WindowTooShort`] as for [`WindowStep::new`].
+    pub const fn new(limit: Limit) -> Result<Self, QuotaError> {
+        match limit {
+            Limit::Unlimited => Ok(Self { rule: Rule::Unlimited }),
+            Limit::DenyAll => Ok(Self { rule: Rule::DenyAll }),
+            Limit::Quota(quota) => Self::from_quota(quota),
+        }
+    }
+
+    /// Checks `rate`: its tokens are the limit, its period the window.
+    ///
+    /// # Errors
+    /// [`QuotaError::WindowTooShort`] as for [`WindowStep::new`].
+    pub const fn from_rate(rate: Rate) -> Result<Self, QuotaError> {
+        match WindowStep::new(rate) {
+            Ok(step) => Ok(Self { rule: Rule::Step(step) }),
+            Err(error) => Err(error),
+        }
+    }
+
+    const fn from_quota(quota: Quota) -> Result<Self, QuotaError> {
+        if quota.capacity() != quota.rate().tokens() {
+            return Err(QuotaError::BurstOnWindow { burst: quota.capacity() });
+        }
+        Self::from_rate(quota.rate())
+    }
+}
+
+impl TryFrom<Limit> for WindowLimit {
+    type Error = QuotaError;
+
+    fn try_from(limit: Limit) -> Result<Self, QuotaError> {
+        Self::new(limit)
+    }
+}
+
+impl TryFrom<Quota> for WindowLimit {
+    type Error = QuotaError;
+
+    fn try_from(quota: Quota) -> Result<Self, QuotaError> {
+        Self::from_quota(quota)
+    }
+}
+
+impl TryFrom<Rate> for WindowLimit {
+    type Error = QuotaError;
+
+    fn try_from(rate: Rate) -> Result<Self, QuotaError> {
+        Self::from_rate(rate)
+    }
+}
+
+impl fmt::Display for WindowLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.rule {
+            Rule::Unlimited => f.write_str("off"),
+            Rule::DenyAll => f.write_str("deny"),
+            Rule::Step(step) => step.rate().fmt(f),
+        }
+    }
+}
+
+impl fmt::Debug for WindowLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "WindowLimit({self})")
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rule {
+    Unlimited,
+    DenyAll,
+    Step(WindowStep),
+}

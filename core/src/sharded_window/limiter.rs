@@ -1,0 +1,303 @@
+//! The sharded window that programs use: a limit, its shards, a clock, a shard number and an observer.
+
+use core::fmt;
+
+use super::counts::{Caps, Control, Counts};
+use super::limit::{Rule, WindowLimit};
+use super::shards::{Shard, Shards};
+use super::step::Layout;
+use crate::decision::{Admitted, Decision, Denied, Inspection, Remaining};
+use crate::observer::{Observer, report};
+use crate::shard::CachePadded;
+use crate::{Clock, Nanos, ShardId};
+
+/// A fixed window spread over shards: the exact door for one hot limit that many cores share.
+///
+/// In the window that the clock's reading names, exactly `min(limit, demanded)` is admitted: from any number of threads,
+/// over any number of shards, at any costs. Window number n is the readings from `n * width` to `(n + 1) * width - 1`.
+///
+/// # Guarantees
+///
+/// - A caller whose shard is spent sweeps the others before it is denied: uneven load never denies early, and one caller
+///   can spend the whole limit, also one smaller than the number of shards.
+/// - A cost that no single shard can serve is taken from several, all or nothing, and is not denied while enough units
+///   are free. Its tentative hold never makes another caller's denial wrong: who sees nothing free meanwhile looks again.
+/// - A late reading can neither reopen an old window nor reset a new one. No window number is ever used again.
+/// - The number of shards is fixed when the limiter is made; cores that come or go later move no cap.
+/// - Calls allocate nothing and are synchronous, so there is nothing to cancel.
+///
+/// # Trade-offs
+///
+/// Across one boundary twice the limit can pass: all of a window at its end, all of the next at its start. Where that
+/// matters use a [`TokenBucket`](crate::TokenBucket), which shares one word and scales less.
+///
+/// Single-shard calls are lock-free while anything is free. Refunds, costs that need several shards and, while one of
+/// those is under way, denials wait for a holder of some tens of instructions: see [`ShardId::give_way`]. **Where a caller
+/// may interrupt the holder and must not return to it first** (an interrupt handler that uses the limiter that it
+/// interrupted), such a wait does not end: give that limiter one shard, which needs none of this, or mask the interrupt.
+///
+/// # Complexity
+///
+/// O(1) while the caller's shard has room, otherwise O(shards). Each shard has a padded cache line, and the limiter one
+/// more.
+///
+/// # Example
+///
+/// ```
+/// use core::time::Duration;
+/// use sluicegate_core::{Denied, FixedShard, ManualClock, Shard, ShardedWindow, WindowLimit, quota};
+///
+/// let limit = WindowLimit::try_from(quota!("10/1s"))?;
+/// let window: ShardedWindow<[Shard; 4], _, _> =
+///     ShardedWindow::with_array(limit, ManualClock::new(), FixedShard(0));
+/// window.try_acquire(1)?;
+/// window.try_acquire(9)?; // more than one shard's slice
+/// assert_eq!(window.try_acquire(1), Err(Denied::RateLimited { retry_after: Duration::from_secs(1) }));
+///
+/// window.clock().advance(Duration::from_secs(1));
+/// window.try_acquire(10)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct ShardedWindow<S, C, I, O = ()> {
+    rule: Prepared,
+    shards: S,
+    control: CachePadded<Control>,
+    clock: C,
+    shard_id: I,
+    observer: O,
+}
+
+impl<const N: usize, C, I> ShardedWindow<[Shard; N], C, I> {
+    crate::sync::const_unless_loom! {
+        /// A window of `limit` over `N` shards, without an allocation and in a constant too. `N` is at least 1, which the
+        /// compiler checks.
+        pub fn with_array(limit: WindowLimit, clock: C, shard_id: I) -> Self {
+            const { assert!(N > 0, "a sharded window needs at least one shard") };
+            Self {
+                rule: Prepared::new(limit, N),
+                shards: crate::sync::array_of!(Shard::new()),
+                control: CachePadded::new(Control::new()),
+                clock,
+                shard_id,
+                observer: (),
+            }
+        }
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl<C, I> ShardedWindow<alloc::boxed::Box<[Shard]>, C, I> {
+    /// A window of `limit` over `shards` shards. Needs the feature `alloc`.
+    ///
+    /// One shard for each core that calls is a good number. More than the limit is allowed and does no harm.
+    pub fn with_shards(limit: WindowLimit, shards: core::num::NonZeroUsize, clock: C, shard_id: I) -> Self {
+        Self {
+            rule: Prepared::new(limit, shards.get()),
+            shards: (0..shards.get()).map(|_| Shard::new()).collect(),
+            control: CachePadded::new(Control::new()),
+            clock,
+            shard_id,
+            observer: (),
+        }
+    }
+}
+
+impl<S, C, I> ShardedWindow<S, C, I> {
+    /// The same window, which from now on tells `observer` of every decision.
+    pub fn observed_by<O: Observer>(self, observer: O) -> ShardedWindow<S, C, I, O> {
+        ShardedWindow {
+            rule: self.rule,
+            shards: self.shards,
+            control: self.control,
+            clock: self.clock,
+            shard_id: self.shard_id,
+            observer,
+        }
+    }
+}
+
+impl<S: Shards, C, I, O> ShardedWindow<S, C, I, O> {
+    /// The limit.
+    pub fn limit(&self) -> WindowLimit {
+        self.rule.limit
+    }
+
+    /// The number of shards; at least 1.
+    pub fn shard_count(&self) -> usize {
+        self.shards.shards().len()
+    }
+
+    /// How much of the limit each shard may admit, from shard 0 on. The sum is exactly the limit and no two differ by more
+    /// than 1. Empty without a quota.
+    pub fn caps(&self) -> impl Iterator<Item = u64> + use<S, C, I, O> {
+        let caps = match &self.rule.counted {
+            Counted::Yes { caps, .. } => Some(*caps),
+            Counted::Unlimited | Counted::DenyAll => None,
+        };
+        let count = self.shard_count();
+        caps.into_iter().flat_map(move |caps| (0..count).map(move |index| caps.of(index)))
+    }
+
+    /// The clock.
+    #[inline]
+    pub const fn clock(&self) -> &C {
+        &self.clock
+    }
+
+    /// The source of shard numbers.
+    #[inline]
+    pub const fn shard_id(&self) -> &I {
+        &self.shard_id
+    }
+
+    /// The observer.
+    #[inline]
+    pub const fn observer(&self) -> &O {
+        &self.observer
+    }
+
+    #[inline]
+    fn counts<'a>(&'a self, layout: &'a Layout, caps: Caps) -> Counts<'a> {
+        Counts { layout, caps, shards: self.shards.shards(), control: &self.control }
+    }
+}
+
+impl<S: Shards, C, I: ShardId, O> ShardedWindow<S, C, I, O> {
+    /// What [`try_acquire_at`](Self::try_acquire_at) would answer, taking nothing and telling nobody. O(shards).
+    ///
+    /// # Errors
+    /// As `try_acquire_at`.
+    pub fn peek_at(&self, now: Nanos, cost: u64) -> Decision {
+        match &self.rule.counted {
+            Counted::Yes { layout, caps } => self.counts(layout, *caps).peek(now, cost, &self.shard_id),
+            Counted::Unlimited => Ok(Admitted::new(Remaining::Unlimited, now)),
+            Counted::DenyAll => Err(Denied::Closed),
+        }
+    }
+
+    /// What is free at `now`, summed over the shards. Changes nothing. O(shards).
+    ///
+    /// While others take, it lies between what was free when the call began and what is when it ends.
+    pub fn inspect_at(&self, now: Nanos) -> Inspection {
+        match &self.rule.counted {
+            Counted::Yes { layout, caps } => {
+                Inspection::new(self.counts(layout, *caps).free(now, &self.shard_id), layout.rate.tokens())
+            }
+            Counted::Unlimited => Inspection::new(u64::MAX, u64::MAX),
+            Counted::DenyAll => Inspection::new(0, 0),
+        }
+    }
+}
+
+impl<S: Shards, C, I: ShardId, O: Observer> ShardedWindow<S, C, I, O> {
+    /// Takes `cost` at the reading `now`, or nothing.
+    ///
+    /// One reading can serve all limiters of a request. It must come from a clock with the same origin every time.
+    /// Without a limit the request is admitted and nobody is told.
+    ///
+    /// # Errors
+    /// [`Denied::RateLimited`] with what is left of the window when too little is free, [`Denied::CostExceedsLimit`] when
+    /// `cost` is more than the limit, [`Denied::Closed`] under [`Limit::DenyAll`](crate::Limit::DenyAll). A denial takes nothing.
+    #[inline]
+    pub fn try_acquire_at(&self, now: Nanos, cost: u64) -> Decision {
+        match &self.rule.counted {
+            Counted::Yes { layout, caps } => {
+                let decision = self.counts(layout, *caps).try_acquire(now, cost, &self.shard_id);
+                report(&self.observer, now, cost, decision)
+            }
+            Counted::Unlimited => Ok(Admitted::new(Remaining::Unlimited, now)),
+            Counted::DenyAll => report(&self.observer, now, cost, Err(Denied::Closed)),
+        }
+    }
+
+    /// Gives back `cost` that was admitted at the reading `taken_at`, which [`Admitted::at`] tells: for work that turned
+    /// out not to be done.
+    ///
+    /// What was taken in a window that has passed is gone with it, and a window never has more than its limit free. The
+    /// reading is needed because giving back into a later window would admit more than its limit there.
+    ///
+    /// ```
+    /// use sluicegate_core::{FixedShard, ManualClock, Shard, ShardedWindow, WindowLimit, quota};
+    ///
+    /// let limit = WindowLimit::try_from(quota!("5/1s"))?;
+    /// let window: ShardedWindow<[Shard; 2], _, _> =
+    ///     ShardedWindow::with_array(limit, ManualClock::new(), FixedShard(0));
+    /// let admitted = window.try_acquire(5)?;
+    /// window.refund(admitted.at, 2);
+    /// assert_eq!(window.inspect().level, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn refund(&self, taken_at: Nanos, cost: u64) {
+        if let Counted::Yes { layout, caps } = &self.rule.counted {
+            self.counts(layout, *caps).refund(taken_at, cost, &self.shard_id);
+            self.observer.refunded(cost);
+        }
+    }
+}
+
+impl<S: Shards, C: Clock, I: ShardId, O: Observer> ShardedWindow<S, C, I, O> {
+    /// Takes `cost` now, or nothing.
+    ///
+    /// Without a limit the request is admitted at [`Nanos::ZERO`]: no clock is read and nobody is told.
+    ///
+    /// # Errors
+    /// As [`try_acquire_at`](Self::try_acquire_at).
+    #[inline]
+    pub fn try_acquire(&self, cost: u64) -> Decision {
+        match &self.rule.counted {
+            Counted::Unlimited => Ok(Admitted::new(Remaining::Unlimited, Nanos::ZERO)),
+            _ => self.try_acquire_at(self.clock.now(), cost),
+        }
+    }
+
+    /// What [`try_acquire`](Self::try_acquire) would answer, taking nothing and telling nobody. O(shards).
+    ///
+    /// # Errors
+    /// As `try_acquire`.
+    pub fn peek(&self, cost: u64) -> Decision {
+        match &self.rule.counted {
+            Counted::Unlimited => Ok(Admitted::new(Remaining::Unlimited, Nanos::ZERO)),
+            _ => self.peek_at(self.clock.now(), cost),
+        }
+    }
+
+    /// What is free now, summed over the shards. Changes nothing. O(shards).
+    pub fn inspect(&self) -> Inspection {
+        self.inspect_at(self.clock.now())
+    }
+}
+
+impl<S: Shards, C, I, O> fmt::Debug for ShardedWindow<S, C, I, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ShardedWindow")
+            .field("limit", &self.limit())
+            .field("shards", &self.shard_count())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A limit laid out for a number of shards.
+struct Prepared {
+    limit: WindowLimit,
+    counted: Counted,
+}
+
+enum Counted {
+    Unlimited,
+    DenyAll,
+    Yes { layout: Layout, caps: Caps },
+}
+
+impl Prepared {
+    const fn new(limit: WindowLimit, shards: usize) -> Self {
+        let counted = match &limit.rule {
+            Rule::Unlimited => Counted::Unlimited,
+            Rule::DenyAll => Counted::DenyAll,
+            Rule::Step(step) => {
+                let caps = Caps::new(step.rate().tokens(), shards);
+                Counted::Yes { layout: step.layout.with_cap(caps.of(0)), caps }
+            }
+        };
+        Self { limit, counted }
+    }
+}

@@ -1,0 +1,332 @@
+//! Limits as people write them. Everything here also runs in constants.
+
+use core::fmt;
+use core::time::Duration;
+
+use crate::rate::QuotaError;
+use crate::{Limit, Quota, Rate};
+
+/// A text that is not a limit, with the text and what is accepted.
+///
+/// ```
+/// use sluicegate_core::Limit;
+///
+/// let error = "300/fortnight".parse::<Limit>().unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "\"300/fortnight\": unknown unit of time; expected ns, us, ms, s, m, h or d, as in 300/1m or 7/3s burst 20"
+/// );
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ParseError {
+    reason: Reason,
+    excerpt: Excerpt,
+}
+
+impl ParseError {
+    /// The quota that the text describes but that cannot be enforced, where that is what is wrong.
+    pub const fn quota_error(&self) -> Option<QuotaError> {
+        match self.reason {
+            Reason::Quota(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    const fn new(reason: Reason, text: &str) -> Self {
+        Self { reason, excerpt: Excerpt::new(text) }
+    }
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.excerpt)?;
+        match self.reason {
+            Reason::Empty => f.write_str("nothing to read; ")?,
+            Reason::BareZero => {
+                return f.write_str("0 can be read both ways; write `off` for no limit or `deny` to admit nothing");
+            }
+            Reason::NoPeriod => {
+                return f.write_str("a number alone has no period; write tokens per period, as in 300/1m");
+            }
+            Reason::Count => f.write_str("not a whole number of at most 18446744073709551615; ")?,
+            Reason::Slash => f.write_str("no `/` between tokens and period; ")?,
+            Reason::Unit => {
+                return f.write_str(
+                    "unknown unit of time; expected ns, us, ms, s, m, h or d, as in 300/1m or 7/3s burst 20",
+                );
+            }
+            Reason::PeriodTooLong => return f.write_str("the period is longer than 584 years"),
+            Reason::Rest => f.write_str("something follows that is not `burst CAPACITY`; ")?,
+            Reason::Quota(error) => return error.fmt(f),
+        }
+        f.write_str("expected TOKENS/PERIOD [burst CAPACITY], such as 300/1m or 7/3s burst 20, or where a limit is asked for `off` or `deny`")
+    }
+}
+
+impl fmt::Debug for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ParseError({self})")
+    }
+}
+
+impl core::error::Error for ParseError {}
+
+pub(crate) const fn parse_limit(text: &str) -> Result<Limit, ParseError> {
+    let mut cursor = Cursor::new(text);
+    cursor.skip_spaces();
+    let word = if cursor.eat_word(b"off") {
+        Limit::Unlimited
+    } else if cursor.eat_word(b"deny") {
+        Limit::DenyAll
+    } else {
+        return match parse_quota(text) {
+            Ok(quota) => Ok(Limit::Quota(quota)),
+            Err(error) => Err(error),
+        };
+    };
+    cursor.skip_spaces();
+    if cursor.is_done() { Ok(word) } else { Err(ParseError::new(Reason::Rest, text)) }
+}
+
+pub(crate) const fn parse_quota(text: &str) -> Result<Quota, ParseError> {
+    let mut cursor = Cursor::new(text);
+    let rate = match cursor.rate(text) {
+        Ok(rate) => rate,
+        Err(error) => return Err(error),
+    };
+    let spaced = cursor.skip_spaces();
+    let quota = if cursor.is_done() {
+        Quota::new(rate)
+    } else if spaced && cursor.eat_word(b"burst") {
+        cursor.skip_spaces();
+        let burst = match cursor.count() {
+            Some(burst) => burst,
+            None => return Err(ParseError::new(Reason::Count, text)),
+        };
+        cursor.skip_spaces();
+        if !cursor.is_done() {
+            return Err(ParseError::new(Reason::Rest, text));
+        }
+        Quota::with_burst(rate, burst)
+    } else {
+        return Err(ParseError::new(Reason::Rest, text));
+    };
+    match quota {
+        Ok(quota) => Ok(quota),
+        Err(error) => Err(ParseError::new(Reason::Quota(error), text)),
+    }
+}
+
+pub(crate) const fn parse_rate(text: &str) -> Result<Rate, ParseError> {
+    let mut cursor = Cursor::new(text);
+    match cursor.rate(text) {
+        Ok(rate) => {
+            cursor.skip_spaces();
+            if cursor.is_done() { Ok(rate) } else { Err(ParseError::new(Reason::Rest, text)) }
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The period as a count of the largest unit that divides it.
+pub(crate) fn largest_unit(nanoseconds: u64) -> (u64, &'static str) {
+    let mut best = (nanoseconds, "ns");
+    for (name, length) in UNITS {
+        if nanoseconds % length == 0 {
+            best = (nanoseconds / length, core::str::from_utf8(name).unwrap_or("ns"));
+        }
+    }
+    best
+}
+
+/// A place in a text. Methods that eat leave it unmoved when what they look for is not there.
+struct Cursor<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    const fn new(text: &'a str) -> Self {
+        Self { text: text.as_bytes(), at: 0 }
+    }
+
+    const fn is_done(&self) -> bool {
+        self.at == self.text.len()
+    }
+
+    const fn peek(&self) -> Option<u8> {
+        if self.is_done() { None } else { Some(self.text[self.at]) }
+    }
+
+    const fn skip_spaces(&mut self) -> bool {
+        let start = self.at;
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
+            self.at += 1;
+        }
+        self.at > start
+    }
+
+    /// Eats `word` in any case, if no letter or digit follows it.
+    const fn eat_word(&mut self, word: &[u8]) -> bool {
+        let mut length = 0;
+        while length < word.len() {
+            if self.at + length >= self.text.len() || !self.text[self.at + length].eq_ignore_ascii_case(&word[length]) {
+                return false;
+            }
+            length += 1;
+        }
+        if self.at + length < self.text.len() && self.text[self.at + length].is_ascii_alphanumeric() {
+            return false;
+        }
+        self.at += length;
+        true
+    }
+
+    /// Eats decimal digits, single underscores between them allowed.
+    const fn count(&mut self) -> Option<u64> {
+        let start = self.at;
+        let mut value: u64 = 0;
+        let mut after_digit = false;
+        while let Some(byte) = self.peek() {
+            if byte.is_ascii_digit() {
+                value = match value.checked_mul(10) {
+                    Some(tens) => match tens.checked_add((byte - b'0') as u64) {
+                        Some(sum) => sum,
+                        None => return None,
+                    },
+                    None => return None,
+                };
+                after_digit = true;
+            } else if byte == b'_' && after_digit {
+                after_digit = false;
+            } else {
+                break;
+            }
+            self.at += 1;
+        }
+        if self.at == start || !after_digit { None } else { Some(value) }
+    }
+
+    /// Eats `TOKENS/PERIOD`.
+    const fn rate(&mut self, text: &str) -> Result<Rate, ParseError> {
+        self.skip_spaces();
+        if self.is_done() {
+            return Err(ParseError::new(Reason::Empty, text));
+        }
+        let tokens = match self.count() {
+            Some(tokens) => tokens,
+            None => return Err(ParseError::new(Reason::Count, text)),
+        };
+        self.skip_spaces();
+        match self.peek() {
+            Some(b'/') => self.at += 1,
+            None if tokens == 0 => return Err(ParseError::new(Reason::BareZero, text)),
+            None => return Err(ParseError::new(Reason::NoPeriod, text)),
+            Some(b'.' | b',') => return Err(ParseError::new(Reason::Count, text)),
+            Some(_) => return Err(ParseError::new(Reason::Slash, text)),
+        }
+        self.skip_spaces();
+        let count = match self.peek() {
+            Some(b'0'..=b'9') => match self.count() {
+                Some(count) => count,
+                None => return Err(ParseError::new(Reason::Count, text)),
+            },
+            _ => 1,
+        };
+        self.skip_spaces();
+        let Some(unit) = self.unit() else {
+            return Err(ParseError::new(Reason::Unit, text));
+        };
+        let Some(nanoseconds) = count.checked_mul(unit) else {
+            return Err(ParseError::new(Reason::PeriodTooLong, text));
+        };
+        match Rate::new(tokens, Duration::from_nanos(nanoseconds)) {
+            Ok(rate) => Ok(rate),
+            Err(error) => Err(ParseError::new(Reason::Quota(error), text)),
+        }
+    }
+
+    /// Eats a unit of time and returns its length in nanoseconds.
+    const fn unit(&mut self) -> Option<u64> {
+        let mut index = 0;
+        while index < UNITS.len() {
+            let (name, length) = UNITS[index];
+            let start = self.at;
+            if self.eat_word(name) {
+                // Lower case only: `M` is no minute.
+                let mut at = start;
+                while at < self.at && self.text[at].is_ascii_lowercase() {
+                    at += 1;
+                }
+                if at == self.at {
+                    return Some(length);
+                }
+                self.at = start;
+                return None;
+            }
+            index += 1;
+        }
+        None
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Reason {
+    Empty,
+    BareZero,
+    NoPeriod,
+    Count,
+    Slash,
+    Unit,
+    PeriodTooLong,
+    Rest,
+    Quota(QuotaError),
+}
+
+/// The beginning of a text, kept without an allocation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Excerpt {
+    bytes: [u8; EXCERPT_BYTES],
+    length: u8,
+    is_cut: bool,
+}
+
+impl Excerpt {
+    const fn new(text: &str) -> Self {
+        let text = text.as_bytes();
+        let mut length = if text.len() > EXCERPT_BYTES { EXCERPT_BYTES } else { text.len() };
+        // Cut before a character, not within one.
+        while length > 0 && length < text.len() && text[length] & 0b1100_0000 == 0b1000_0000 {
+            length -= 1;
+        }
+        let mut bytes = [0; EXCERPT_BYTES];
+        let mut index = 0;
+        while index < length {
+            bytes[index] = text[index];
+            index += 1;
+        }
+        Self { bytes, length: length as u8, is_cut: length < text.len() }
+    }
+}
+
+impl fmt::Display for Excerpt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = core::str::from_utf8(&self.bytes[..usize::from(self.length)]).unwrap_or_default();
+        write!(f, "{text:?}")?;
+        if self.is_cut { f.write_str("...") } else { Ok(()) }
+    }
+}
+
+/// Units of time in nanoseconds, shortest first.
+const UNITS: [(&[u8], u64); 7] = [
+    (b"ns", 1),
+    (b"us", 1_000),
+    (b"ms", 1_000_000),
+    (b"s", 1_000_000_000),
+    (b"m", 60_000_000_000),
+    (b"h", 3_600_000_000_000),
+    (b"d", 86_400_000_000_000),
+];
+
+/// Enough for every sensible limit, and small enough to be copied.
+const EXCERPT_BYTES: usize = 48;

@@ -1,0 +1,220 @@
+//! The token bucket that most programs use: a limit, its state, a clock and an observer.
+
+use core::fmt;
+
+use super::{BucketCell, BucketState, BucketStep};
+use crate::decision::{Admitted, Decision, Denied, Inspection, Remaining};
+use crate::observer::{Observer, report};
+use crate::{Clock, Limit, Nanos};
+
+/// A token bucket: the exact door for smooth limits.
+///
+/// It starts full, admits bursts up to its capacity and refills continuously. Of all instants at which a request could
+/// be admitted without breaking the law below, it is admitted at the first.
+///
+/// # Guarantees
+///
+/// - *Safety*: between any two readings s < t the cost admitted is at most `C + N(t - s)/P`, for N tokens per P ns and a
+///   capacity of C. Any number of racing callers, any costs.
+/// - *Liveness*: a request is denied only when the ideal bucket holds less than its cost at that reading.
+/// - *Hint*: denied with `retry_after = r`, the same request alone succeeds r later and fails 1 ns before.
+/// - *Conservation*: a denial takes nothing; what is refunded can be taken again, and no more.
+/// - Calls are lock-free and allocate nothing. A call is synchronous, so there is nothing to cancel.
+///
+/// [`BucketStep`] says how, and what happens under a clock that misbehaves.
+///
+/// # Trade-off
+///
+/// All callers share one word. Where many cores hammer one limit, a [`ShardedWindow`](crate::ShardedWindow) scales and
+/// the bucket does not; the window in return may admit twice its limit across a boundary.
+///
+/// # Example
+///
+/// ```
+/// use core::time::Duration;
+/// use sluicegate_core::{Denied, ManualClock, TokenBucket, quota};
+///
+/// let bucket = TokenBucket::with_clock(quota!("100/1s burst 5"), ManualClock::new());
+/// bucket.try_acquire(5)?;
+/// assert!(bucket.try_acquire(1).is_err());
+///
+/// bucket.clock().advance(Duration::from_millis(10));
+/// bucket.try_acquire(1)?;
+/// # Ok::<(), Denied>(())
+/// ```
+///
+/// As a static, with everything decided by the compiler:
+///
+/// ```
+/// use sluicegate_core::{Limit, ManualClock, TokenBucket, quota};
+///
+/// static LOGINS: TokenBucket<ManualClock> =
+///     TokenBucket::with_limit(Limit::Quota(quota!("10/1m")), ManualClock::new());
+/// assert!(LOGINS.try_acquire(1).is_ok());
+/// ```
+pub struct TokenBucket<C, O = ()> {
+    rule: Rule,
+    cell: BucketCell,
+    clock: C,
+    observer: O,
+}
+
+impl<C: Clock + Default> TokenBucket<C> {
+    /// A full bucket on the default clock.
+    pub fn new(limit: impl Into<Limit>) -> Self {
+        Self::with_limit(limit.into(), C::default())
+    }
+}
+
+impl<C: Clock> TokenBucket<C> {
+    /// A full bucket on `clock`.
+    pub fn with_clock(limit: impl Into<Limit>, clock: C) -> Self {
+        Self::with_limit(limit.into(), clock)
+    }
+}
+
+impl<C> TokenBucket<C> {
+    crate::sync::const_unless_loom! {
+        /// A full bucket on `clock`, in a constant too.
+        pub fn with_limit(limit: Limit, clock: C) -> Self {
+            let rule = match limit {
+                Limit::Unlimited => Rule::Unlimited,
+                Limit::DenyAll => Rule::DenyAll,
+                Limit::Quota(quota) => Rule::Step(BucketStep::new(quota)),
+            };
+            Self { rule, cell: BucketCell::new(), clock, observer: () }
+        }
+    }
+
+    /// The same bucket, which from now on tells `observer` of every decision.
+    pub fn observed_by<O: Observer>(self, observer: O) -> TokenBucket<C, O> {
+        TokenBucket { rule: self.rule, cell: self.cell, clock: self.clock, observer }
+    }
+}
+
+impl<C, O> TokenBucket<C, O> {
+    /// The limit.
+    pub const fn limit(&self) -> Limit {
+        match &self.rule {
+            Rule::Unlimited => Limit::Unlimited,
+            Rule::DenyAll => Limit::DenyAll,
+            Rule::Step(step) => Limit::Quota(step.quota()),
+        }
+    }
+
+    /// The clock.
+    #[inline]
+    pub const fn clock(&self) -> &C {
+        &self.clock
+    }
+
+    /// The observer.
+    #[inline]
+    pub const fn observer(&self) -> &O {
+        &self.observer
+    }
+
+    /// The state, to be kept across a restart of a process whose clock keeps its origin.
+    pub fn state(&self) -> BucketState {
+        self.cell.state()
+    }
+
+    /// What [`try_acquire_at`](Self::try_acquire_at) would answer, taking nothing and telling nobody.
+    ///
+    /// # Errors
+    /// As `try_acquire_at`.
+    #[inline]
+    pub fn peek_at(&self, now: Nanos, cost: u64) -> Decision {
+        match &self.rule {
+            Rule::Step(step) => self.cell.peek(step, now, cost),
+            Rule::Unlimited => Ok(Admitted::new(Remaining::Unlimited, now)),
+            Rule::DenyAll => Err(Denied::Closed),
+        }
+    }
+
+    /// The tokens at `now`. Changes nothing.
+    #[inline]
+    pub fn inspect_at(&self, now: Nanos) -> Inspection {
+        match &self.rule {
+            Rule::Step(step) => self.cell.inspect(step, now),
+            Rule::Unlimited => Inspection::new(u64::MAX, u64::MAX),
+            Rule::DenyAll => Inspection::new(0, 0),
+        }
+    }
+}
+
+impl<C, O: Observer> TokenBucket<C, O> {
+    /// Takes `cost` tokens at the reading `now`, or nothing.
+    ///
+    /// One reading can serve all limiters of a request. It must come from a clock with the same origin every time.
+    /// Without a limit the request is admitted and nobody is told.
+    ///
+    /// # Errors
+    /// [`Denied::RateLimited`] when too little is left, [`Denied::CostExceedsLimit`] when `cost` is more than the
+    /// capacity, [`Denied::Closed`] under [`Limit::DenyAll`]. A denial takes nothing.
+    #[inline]
+    pub fn try_acquire_at(&self, now: Nanos, cost: u64) -> Decision {
+        match &self.rule {
+            Rule::Step(step) => report(&self.observer, now, cost, self.cell.try_acquire(step, now, cost)),
+            Rule::Unlimited => Ok(Admitted::new(Remaining::Unlimited, now)),
+            Rule::DenyAll => report(&self.observer, now, cost, Err(Denied::Closed)),
+        }
+    }
+
+    /// Gives `cost` tokens back, whenever they were taken: for work that turned out not to be done.
+    ///
+    /// The bucket never holds more than its capacity. No clock is read.
+    #[inline]
+    pub fn refund(&self, cost: u64) {
+        if let Rule::Step(step) = &self.rule {
+            self.cell.refund(step, cost);
+            self.observer.refunded(cost);
+        }
+    }
+}
+
+impl<C: Clock, O: Observer> TokenBucket<C, O> {
+    /// Takes `cost` tokens now, or nothing.
+    ///
+    /// Without a limit the request is admitted at [`Nanos::ZERO`]: no clock is read and nobody is told.
+    ///
+    /// # Errors
+    /// As [`try_acquire_at`](Self::try_acquire_at).
+    #[inline]
+    pub fn try_acquire(&self, cost: u64) -> Decision {
+        match &self.rule {
+            Rule::Unlimited => Ok(Admitted::new(Remaining::Unlimited, Nanos::ZERO)),
+            _ => self.try_acquire_at(self.clock.now(), cost),
+        }
+    }
+
+    /// What [`try_acquire`](Self::try_acquire) would answer, taking nothing and telling nobody.
+    ///
+    /// # Errors
+    /// As `try_acquire`.
+    #[inline]
+    pub fn peek(&self, cost: u64) -> Decision {
+        match &self.rule {
+            Rule::Unlimited => Ok(Admitted::new(Remaining::Unlimited, Nanos::ZERO)),
+            _ => self.peek_at(self.clock.now(), cost),
+        }
+    }
+
+    /// The tokens now. Changes nothing.
+    #[inline]
+    pub fn inspect(&self) -> Inspection {
+        self.inspect_at(self.clock.now())
+    }
+}
+
+impl<C, O> fmt::Debug for TokenBucket<C, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TokenBucket").field("limit", &self.limit()).field("state", &self.cell).finish_non_exhaustive()
+    }
+}
+
+enum Rule {
+    Unlimited,
+    DenyAll,
+    Step(BucketStep),
+}

@@ -1,0 +1,11 @@
+//! The token bucket: exact at every rate and every uptime.
+
+mod cell;
+mod grid;
+mod limiter;
+mod step;
+
+pub use cell::BucketCell;
+pub(crate) use grid::Grid;
+pub use limiter::TokenBucket;
+pub use step::{BucketState, BucketStep};

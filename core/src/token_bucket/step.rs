@@ -1,0 +1,155 @@
+//! One decision of a token bucket, as a pure function.
+
+use core::time::Duration;
+
+use super::Grid;
+use crate::decision::{Admitted, Decision, Denied, Inspection, Remaining};
+use crate::{Nanos, Quota};
+
+/// The whole state of a token bucket: one word that counts consumed units.
+///
+/// The default is a bucket that was never used, which is full. Every value is a valid state of every quota: a value that
+/// lies behind the units generated so far is full, whatever it is. It is meaningful only with the quota and the clock
+/// origin that it was written under.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct BucketState(u64);
+
+impl BucketState {
+    /// A bucket that was never used: full.
+    pub const FULL: Self = Self(0);
+
+    /// The state that [`BucketState::to_bits`] took apart.
+    #[inline]
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// The word, for storage of the caller's own.
+    #[inline]
+    pub const fn to_bits(self) -> u64 {
+        self.0
+    }
+}
+
+/// A quota made ready for deciding: the token bucket as a pure function of state, reading and cost.
+///
+/// Use it to keep states where you like, one word a key; [`BucketCell`](super::BucketCell) and
+/// [`TokenBucket`](super::TokenBucket) run this same step atomically.
+///
+/// # What is exact
+///
+/// With `a(now)` the units generated since the clock's origin, a cost of k tokens is admitted if and only if
+/// `max(state, a(now)) + k·D <= a(now) + C·D`, and the left side becomes the state (D units make a token, C is the
+/// capacity). `a` is computed from the absolute reading each time, so no error ever accumulates:
+///
+/// - between any two readings s < t the admitted cost is at most `C + N(t - s)/P`;
+/// - a request is denied only when the ideal bucket, with real-valued refill, holds less than its cost;
+/// - `retry_after` is exact to the nanosecond.
+///
+/// Where N tokens per P ns have no common unit that leaves room for 30 years, instants are right to within one unit of
+/// refill, 0.1 to 0.2 ns, for ever. Decisions take two multiplications, and no division.
+///
+/// This is the virtual scheduling form of the generic cell rate algorithm (ITU-T I.371, annex A), turned around: the state
+/// counts units of tokens rather than units of time, which is what makes every rate exact.
+///
+/// # A clock that misbehaves
+///
+/// A reading earlier than the latest one acted on counts what was consumed up to then, so it admits no more than that
+/// latest reading would, and denies until the clock has caught up and no longer. Readings past [`Nanos::HORIZON`] count
+/// as the horizon. Nothing panics or wraps.
+///
+/// ```
+/// use core::time::Duration;
+/// use sluicegate_core::{BucketState, BucketStep, Denied, Nanos, Remaining, quota};
+///
+/// let step = BucketStep::new(quota!("7/3s burst 1"));
+/// let (state, decision) = step.try_acquire(BucketState::FULL, Nanos::ZERO, 1);
+/// assert_eq!(decision?.remaining, Remaining::Exactly(0));
+///
+/// // A seventh of three seconds is 428 571 428.57... ns.
+/// let retry_after = Duration::from_nanos(428_571_429);
+/// let (state, decision) = step.try_acquire(state, Nanos::ZERO, 1);
+/// assert_eq!(decision, Err(Denied::RateLimited { retry_after }));
+/// assert!(step.try_acquire(state, Nanos::new(428_571_428), 1).1.is_err());
+/// assert!(step.try_acquire(state, Nanos::new(428_571_429), 1).1.is_ok());
+/// # Ok::<(), Denied>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BucketStep {
+    grid: Grid,
+    quota: Quota,
+}
+
+impl BucketStep {
+    /// Prepares `quota`.
+    pub const fn new(quota: Quota) -> Self {
+        match Grid::new(quota.rate(), quota.capacity()) {
+            Ok(grid) => Self { grid, quota },
+            // A quota can only be made where this succeeds.
+            Err(_) => unreachable!(),
+        }
+    }
+
+    /// The quota.
+    #[inline]
+    pub const fn quota(&self) -> Quota {
+        self.quota
+    }
+
+    /// Decides on `cost` tokens at `now`, and returns the state to keep; a denial returns the state it was given.
+    ///
+    /// A cost of 0 is always admitted and changes nothing that can be observed.
+    #[inline]
+    pub const fn try_acquire(&self, state: BucketState, now: Nanos, cost: u64) -> (BucketState, Decision) {
+        let accrued = self.grid.accrued(now);
+        // `accrued` and `capacity_units` are below 2^63.
+        let ceiling = accrued + self.grid.capacity_units;
+        let consumed = if state.0 > accrued { state.0 } else { accrued };
+        if cost <= self.quota.capacity() {
+            // At most `capacity_units`.
+            let needed = cost * self.grid.units_per_token;
+            let level = ceiling.saturating_sub(consumed);
+            if needed <= level {
+                let remaining = Remaining::Exactly(self.grid.whole_tokens(level - needed));
+                return (BucketState(consumed + needed), Ok(Admitted::new(remaining, now)));
+            }
+        }
+        (state, Err(self.denial(consumed, now, cost)))
+    }
+
+    /// The state after `cost` tokens were given back, whenever they were taken.
+    ///
+    /// The bucket never holds more than its capacity: what is given back to a full bucket is gone.
+    #[inline]
+    pub const fn refund(&self, state: BucketState, cost: u64) -> BucketState {
+        // No state is more than the capacity ahead of the latest reading, so giving back the capacity fills any bucket.
+        let cost = if cost < self.quota.capacity() { cost } else { self.quota.capacity() };
+        BucketState(state.0.saturating_sub(cost * self.grid.units_per_token))
+    }
+
+    /// The whole tokens that `state` holds at `now`.
+    #[inline]
+    pub const fn inspect(&self, state: BucketState, now: Nanos) -> Inspection {
+        let accrued = self.grid.accrued(now);
+        let consumed = if state.0 > accrued { state.0 } else { accrued };
+        let level = (accrued + self.grid.capacity_units).saturating_sub(consumed);
+        Inspection::new(self.grid.whole_tokens(level), self.quota.capacity())
+    }
+
+    /// Whether `state` is full at `now`, and so equals one that was never used: a store may forget it.
+    #[inline]
+    pub const fn is_full(&self, state: BucketState, now: Nanos) -> bool {
+        state.0 <= self.grid.accrued(now)
+    }
+
+    #[inline]
+    const fn denial(&self, consumed: u64, now: Nanos, cost: u64) -> Denied {
+        if cost > self.quota.capacity() {
+            return Denied::CostExceedsLimit { cost, limit: self.quota.capacity() };
+        }
+        // The first instant whose ceiling reaches what would be consumed. It is later than now: at now it does not.
+        let target = consumed.saturating_add(cost * self.grid.units_per_token) - self.grid.capacity_units;
+        let reading = self.grid.first_reading_of(target);
+        Denied::RateLimited { retry_after: Duration::from_nanos(reading - now.within_horizon()) }
+    }
+}
