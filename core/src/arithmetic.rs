@@ -42,16 +42,21 @@ impl Fraction {
 /// Multiplies by a fixed fraction of any size and rounds down, or one further down: a first guess for exact searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Estimate {
-    /// The 64 leading bits of the fraction, rounded down; the top one is set.
+    /// The leading bits of the fraction, rounded down: 64 of them, or fewer for a fraction above 1.
     mantissa: u64,
-    /// The fraction is about `mantissa / 2^shift`; at most 127.
+    /// The fraction is about `mantissa / 2^shift` if it exceeds 1, and otherwise `mantissa / 2^(64 + shift)`.
     shift: u32,
+    exceeds_one: bool,
 }
 
 impl Estimate {
     /// `numerator / denominator`. The caller makes sure that neither is 0, that the denominator is below 2^127 and that
     /// the fraction is at least 2^-63.
     pub(crate) const fn new(numerator: u64, denominator: u128) -> Self {
+        if numerator as u128 == denominator {
+            // Low by one for every product but 0, and as quick as any fraction below 1.
+            return Self { mantissa: u64::MAX, shift: 0, exceeds_one: false };
+        }
         let mut mantissa = numerator as u128 / denominator;
         let mut rest = numerator as u128 % denominator;
         let mut shift = 0;
@@ -65,15 +70,25 @@ impl Estimate {
             }
             shift += 1;
         }
-        Self { mantissa: mantissa as u64, shift }
+        let mantissa = mantissa as u64;
+        if shift >= u64::BITS {
+            Self { mantissa, shift: shift - u64::BITS, exceeds_one: false }
+        } else {
+            Self { mantissa, shift, exceeds_one: true }
+        }
     }
 
     /// At most `floor(x * numerator / denominator)`, and for results below 2^62 at least that minus 1; `u64::MAX` where
     /// the product is larger.
     #[inline]
     pub(crate) const fn times(self, x: u64) -> u64 {
-        let product = (x as u128 * self.mantissa as u128) >> self.shift;
-        if product > u64::MAX as u128 { u64::MAX } else { product as u64 }
+        let product = x as u128 * self.mantissa as u128;
+        if self.exceeds_one {
+            let product = product >> self.shift;
+            if product > u64::MAX as u128 { u64::MAX } else { product as u64 }
+        } else {
+            ((product >> 64) as u64) >> self.shift
+        }
     }
 }
 

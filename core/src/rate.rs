@@ -43,6 +43,10 @@ pub struct Rate {
 }
 
 impl Rate {
+    /// Stands where a rate is needed and never used.
+    pub(crate) const ONE_PER_SECOND: Self =
+        Self { tokens: NonZeroU64::MIN, period: NonZeroU64::new(1_000_000_000).unwrap() };
+
     /// `tokens` per `period`.
     ///
     /// # Errors

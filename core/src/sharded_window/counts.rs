@@ -27,9 +27,10 @@
 //! release. A sweep that saw an effect of a holder therefore also sees that holder's flag, or its count, when it reads
 //! the control word for the second time. A sweep that saw no effect may be ordered before that holder.
 
-use super::shards::Shard;
+use super::shards::{Shard, Shards};
 use super::step::Layout;
 use crate::decision::{Admitted, Decision, Remaining};
+use crate::shard::CachePadded;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
 use crate::{Nanos, ShardId};
 
@@ -89,81 +90,102 @@ impl Caps {
     }
 }
 
-/// A view of a sharded window for one call.
-pub(super) struct Counts<'a> {
-    pub(super) layout: &'a Layout,
-    pub(super) caps: Caps,
-    pub(super) shards: &'a [Shard],
-    pub(super) control: &'a Control,
+/// The counts of one sharded window.
+pub(super) struct Counts<S> {
+    layout: Layout,
+    caps: Caps,
+    shards: S,
+    control: CachePadded<Control>,
 }
 
-impl Counts<'_> {
+impl<S> Counts<S> {
+    const_unless_loom! {
+        /// Counts of nothing in `shards`, of which there are `count`, at least 1.
+        pub(super) fn new(layout: Layout, shards: S, count: usize) -> Self {
+            let caps = Caps::new(layout.rate.tokens(), count);
+            Self { layout: layout.with_cap(caps.of(0)), caps, shards, control: CachePadded::new(Control::new()) }
+        }
+    }
+
+    pub(super) const fn caps(&self) -> Caps {
+        self.caps
+    }
+
+    pub(super) const fn limit(&self) -> u64 {
+        self.layout.rate.tokens()
+    }
+}
+
+impl<S: Shards> Counts<S> {
+    pub(super) fn shard_count(&self) -> usize {
+        self.shards.shards().len()
+    }
+
     /// Takes `cost` at `now`, starting at the caller's shard.
     #[inline]
     pub(super) fn try_acquire(&self, now: Nanos, cost: u64, shard_id: &impl ShardId) -> Decision {
-        let window = self.layout.window_of(now);
+        let base = self.layout.base_of(now);
         let start = self.first_shard(shard_id);
-        match self.take(start, window, cost) {
-            Taken::All { window, left } => Ok(self.admitted(window, now, left)),
-            Taken::Short { .. } => self.search(now, cost, start, shard_id),
+        match self.take(start, base, cost) {
+            Ok(word) => Ok(self.admitted(start, word, now)),
+            Err(_) => self.search(now, base, cost, start, shard_id),
         }
     }
 
     /// What `try_acquire` would answer.
     pub(super) fn peek(&self, now: Nanos, cost: u64, shard_id: &impl ShardId) -> Decision {
-        let (window, free) = self.settled_sweep(self.layout.window_of(now), shard_id);
+        let (base, free) = self.settled_sweep(now, shard_id);
         match free.checked_sub(cost) {
-            Some(left) => Ok(self.admitted(window, now, left)),
-            None => Err(self.layout.denial(window, now, cost)),
+            Some(left) => Ok(Admitted::new(self.remaining(left), self.layout.reading_in(base, now))),
+            None => Err(self.layout.denial(base, now, cost)),
         }
     }
 
     /// What is free at `now`: at most what was free when the call began, and at least what is when it ends.
     pub(super) fn free(&self, now: Nanos, shard_id: &impl ShardId) -> u64 {
-        self.settled_sweep(self.layout.window_of(now), shard_id).1
+        self.settled_sweep(now, shard_id).1
     }
 
     /// Gives `cost` back to the window of `taken_at`, as far as that is still counted.
     pub(super) fn refund(&self, taken_at: Nanos, cost: u64, shard_id: &impl ShardId) {
-        let window = self.layout.window_of(taken_at);
+        let base = self.layout.base_of(taken_at);
         let start = self.first_shard(shard_id);
-        if self.shards.len() == 1 {
-            self.give_back(0, window, cost);
+        if self.shard_count() == 1 {
+            self.give_back(start, base, cost);
             return;
         }
         let control = self.hold(shard_id);
-        self.give_back(start, window, cost);
+        self.give_back(start, base, cost);
         self.control.release(control, true);
     }
 
     /// The slow path: the caller's shard was too short.
     #[cold]
-    fn search(&self, now: Nanos, cost: u64, start: usize, shard_id: &impl ShardId) -> Decision {
-        let mut window = self.layout.window_of(now);
-        if cost > self.layout.rate.tokens() {
-            return Err(self.layout.denial(window, now, cost));
+    fn search(&self, now: Nanos, mut base: u64, cost: u64, start: usize, shard_id: &impl ShardId) -> Decision {
+        if cost > self.limit() {
+            return Err(self.layout.denial(base, now, cost));
         }
         let mut attempt = 0;
         loop {
             let control = self.control.read();
-            match self.sweep(start, window, |index, window| self.take(index, window, cost)) {
-                Swept::Taken { window, left } => return Ok(self.admitted(window, now, left)),
-                Swept::Later { window: later } => {
-                    window = later;
+            match self.sweep_taking(start, base, cost) {
+                Swept::Taken { index, word } => return Ok(self.admitted(index, word, now)),
+                Swept::Later { base: later } => {
+                    base = later;
                     continue;
                 }
                 Swept::Short { free } if free < cost => {
-                    if self.is_still_in(window) && control.is_some() && self.control.read() == control {
-                        return Err(self.layout.denial(window, now, cost));
+                    if self.is_settled(base, control) {
+                        return Err(self.layout.denial(base, now, cost));
                     }
                 }
                 // Enough is free, but in several shards.
                 Swept::Short { .. } => {
                     if let Some(control) = control.filter(|&control| self.control.try_hold(control)) {
-                        let (taken, gave_back) = self.take_from_several(start, window, cost);
+                        let (taken, gave_back) = self.take_from_several(start, base, cost);
                         self.control.release(control, gave_back);
-                        if let Some(left) = taken {
-                            return Ok(self.admitted(window, now, left));
+                        if let Some((index, word)) = taken {
+                            return Ok(self.admitted(index, word, now));
                         }
                     }
                 }
@@ -173,130 +195,132 @@ impl Counts<'_> {
         }
     }
 
-    /// Takes `cost` from shards of `window` while the flag is held, or gives back what it got. Returns what the last
-    /// shard had left, and whether anything was given back.
-    fn take_from_several(&self, start: usize, window: u64, cost: u64) -> (Option<u64>, bool) {
+    /// Takes `cost` from shards in the window of `base` while the flag is held, or gives back what it got. Returns the last
+    /// shard and its word, and whether anything was given back.
+    fn take_from_several(&self, start: usize, base: u64, cost: u64) -> (Option<(usize, u64)>, bool) {
         let mut needed = cost;
-        for index in self.from(start) {
-            let (taken, left) = self.take_up_to(index, window, needed);
+        let mut index = start;
+        for _ in 0..self.shard_count() {
+            let (taken, word) = self.take_up_to(index, base, needed);
             needed -= taken;
             if needed == 0 {
-                return (Some(left), false);
+                return (Some((index, word)), false);
             }
+            index = self.next_shard(index);
         }
-        self.give_back(start, window, cost - needed);
+        self.give_back(start, base, cost - needed);
         (None, cost > needed)
     }
 
-    /// The window to count in, which may be later than `window`, and what is free in it: at most what was free when the
-    /// call began, and at least what is when it ends.
-    fn settled_sweep(&self, mut window: u64, shard_id: &impl ShardId) -> (u64, u64) {
-        let start = self.first_shard(shard_id);
+    /// Takes `cost` from the first shard, from `start` on and around, that has it.
+    #[inline]
+    fn sweep_taking(&self, start: usize, base: u64, cost: u64) -> Swept {
+        let mut free = 0;
+        let mut index = start;
+        for _ in 0..self.shard_count() {
+            match self.take(index, base, cost) {
+                Ok(word) => return Swept::Taken { index, word },
+                Err(word) if self.layout.base_in(word) > base => {
+                    return Swept::Later { base: self.layout.base_in(word) };
+                }
+                Err(word) => free += self.layout.free(word, self.caps.of(index)),
+            }
+            index = self.next_shard(index);
+        }
+        Swept::Short { free }
+    }
+
+    /// The base to count from, which may be later than that of `now`, and what is free there: at most what was free when
+    /// the call began, and at least what is when it ends.
+    fn settled_sweep(&self, now: Nanos, shard_id: &impl ShardId) -> (u64, u64) {
+        let mut base = self.layout.base_of(now);
         let mut attempt = 0;
         loop {
             let control = self.control.read();
-            match self.sweep(start, window, |index, window| self.look(index, window)) {
-                Swept::Later { window: later } => {
-                    window = later;
-                    continue;
-                }
-                Swept::Short { free } => {
-                    if self.is_still_in(window) && control.is_some() && self.control.read() == control {
-                        return (window, free);
-                    }
-                }
-                Swept::Taken { .. } => {}
+            let mut free = 0;
+            let mut latest = base;
+            for (index, shard) in self.shards.shards().iter().enumerate() {
+                // Acquire: see the module's text.
+                let word = self.layout.met(shard.word.load(Ordering::Acquire), base);
+                latest = latest.max(self.layout.base_in(word));
+                free += self.layout.free(word, self.caps.of(index));
+            }
+            if latest > base {
+                base = latest;
+                continue;
+            }
+            if self.is_settled(base, control) {
+                return (base, free);
             }
             shard_id.give_way(attempt);
             attempt = attempt.saturating_add(1);
         }
     }
 
-    /// Visits the shards until one gives all, or one is found in a later window.
-    fn sweep(&self, start: usize, window: u64, visit: impl Fn(usize, u64) -> Taken) -> Swept {
-        let mut free = 0;
-        for index in self.from(start) {
-            match visit(index, window) {
-                Taken::All { window, left } => return Swept::Taken { window, left },
-                Taken::Short { window: seen, .. } if seen > window => return Swept::Later { window: seen },
-                Taken::Short { free: more, .. } => free += more,
-            }
-        }
-        Swept::Short { free }
-    }
-
-    /// Whether no shard has moved on to a window after `window`.
-    fn is_still_in(&self, window: u64) -> bool {
-        // Acquire: see the module's text.
-        self.shards.iter().all(|shard| self.layout.number(shard.word.load(Ordering::Acquire)) <= window)
-    }
-
-    /// Takes `cost` from one shard, in `window` or in the later one that the shard is in.
+    /// Whether what a sweep of the window of `base` saw, begun when the control word was `control`, bounds what is free: no
+    /// shard has moved on to a later window, the flag was not held and nothing has been given back.
     #[inline]
-    fn take(&self, index: usize, window: u64, cost: u64) -> Taken {
-        let (word, cap) = (&self.shards[index].word, self.cap(index));
+    fn is_settled(&self, base: u64, control: Option<u64>) -> bool {
+        // Acquire: see the module's text.
+        let is_current = |shard: &Shard| self.layout.base_in(shard.word.load(Ordering::Acquire)) <= base;
+        self.shards.shards().iter().all(is_current) && control.is_some() && self.control.read() == control
+    }
+
+    /// Takes `cost` from one shard, in the window of `base` or in the later one that the shard is in. Returns the shard's
+    /// word: the new one, or the one that was too short.
+    #[inline]
+    fn take(&self, index: usize, base: u64, cost: u64) -> Result<u64, u64> {
+        let (word, cap) = (&self.shards.shards()[index].word, self.caps.of(index));
         // Acquire here, and acquire and release below: see the module's text.
         let mut current = word.load(Ordering::Acquire);
         loop {
-            let (window, free) = self.layout.view(current, window, cap);
-            if cost > free {
-                return Taken::Short { window, free };
+            let met = self.layout.met(current, base);
+            if cost > self.layout.free(met, cap) {
+                return Err(met);
             }
             if cost == 0 {
-                return Taken::All { window, left: free };
+                return Ok(met);
             }
-            let next = self.layout.word(window, cap - free + cost);
-            match word.compare_exchange_weak(current, next, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return Taken::All { window, left: free - cost },
+            match word.compare_exchange_weak(current, met + cost, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return Ok(met + cost),
                 Err(seen) => current = seen,
             }
         }
     }
 
-    /// Takes what one shard has in `window`, at most `needed`; nothing if it is in a later one. Returns what it took and
-    /// what is left.
-    fn take_up_to(&self, index: usize, window: u64, needed: u64) -> (u64, u64) {
-        let (word, cap) = (&self.shards[index].word, self.cap(index));
+    /// Takes what one shard has in the window of `base`, at most `needed`; nothing if it is in a later one. Returns what it
+    /// took, and the shard's word.
+    fn take_up_to(&self, index: usize, base: u64, needed: u64) -> (u64, u64) {
+        let (word, cap) = (&self.shards.shards()[index].word, self.caps.of(index));
         // Orders as in `take`.
         let mut current = word.load(Ordering::Acquire);
         loop {
-            let (seen, free) = self.layout.view(current, window, cap);
-            let taken = if seen == window { free.min(needed) } else { 0 };
+            let met = self.layout.met(current, base);
+            let taken = if self.layout.base_in(met) == base { self.layout.free(met, cap).min(needed) } else { 0 };
             if taken == 0 {
-                return (0, free);
+                return (0, met);
             }
-            let next = self.layout.word(window, cap - free + taken);
-            match word.compare_exchange_weak(current, next, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return (taken, free - taken),
+            match word.compare_exchange_weak(current, met + taken, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return (taken, met + taken),
                 Err(seen) => current = seen,
             }
         }
     }
 
-    /// What one shard has free.
-    fn look(&self, index: usize, window: u64) -> Taken {
-        // Acquire: see the module's text.
-        let word = self.shards[index].word.load(Ordering::Acquire);
-        let (window, free) = self.layout.view(word, window, self.cap(index));
-        Taken::Short { window, free }
-    }
-
-    /// Gives back up to `cost` of what is counted in `window`. With several shards, only under the flag.
-    fn give_back(&self, start: usize, window: u64, cost: u64) {
+    /// Gives back up to `cost` of what is counted in the window of `base`. With several shards, only under the flag.
+    fn give_back(&self, start: usize, base: u64, cost: u64) {
         let mut owed = cost;
-        for index in self.from(start) {
-            if owed == 0 {
-                return;
-            }
-            let word = &self.shards[index].word;
+        let mut index = start;
+        for _ in 0..self.shard_count() {
+            let word = &self.shards.shards()[index].word;
             // Orders as in `take`.
             let mut current = word.load(Ordering::Acquire);
             loop {
-                let (next, returned) = self.layout.give_back(current, window, owed);
+                let returned = self.layout.returnable(current, base, owed);
                 if returned == 0 {
                     break;
                 }
-                match word.compare_exchange_weak(current, next, Ordering::AcqRel, Ordering::Acquire) {
+                match word.compare_exchange_weak(current, current - returned, Ordering::AcqRel, Ordering::Acquire) {
                     Ok(_) => {
                         owed -= returned;
                         break;
@@ -304,6 +328,7 @@ impl Counts<'_> {
                     Err(seen) => current = seen,
                 }
             }
+            index = self.next_shard(index);
         }
     }
 
@@ -311,10 +336,8 @@ impl Counts<'_> {
     fn hold(&self, shard_id: &impl ShardId) -> u64 {
         let mut attempt = 0;
         loop {
-            if let Some(control) = self.control.read() {
-                if self.control.try_hold(control) {
-                    return control;
-                }
+            if let Some(control) = self.control.read().filter(|&control| self.control.try_hold(control)) {
+                return control;
             }
             shard_id.give_way(attempt);
             attempt = attempt.saturating_add(1);
@@ -322,50 +345,37 @@ impl Counts<'_> {
     }
 
     #[inline]
-    fn cap(&self, index: usize) -> u64 {
-        self.caps.of(index)
-    }
-
-    #[inline]
     fn first_shard(&self, shard_id: &impl ShardId) -> usize {
-        let (shard, count) = (shard_id.shard(), self.shards.len());
+        let (shard, count) = (shard_id.shard(), self.shard_count());
         // Numbers are usually small already, and a division costs more than everything else here.
         if shard < count { shard } else { shard % count }
     }
 
-    /// All shards, from `start` on and around.
-    fn from(&self, start: usize) -> impl Iterator<Item = usize> {
-        (start..self.shards.len()).chain(0..start)
+    #[inline]
+    fn next_shard(&self, index: usize) -> usize {
+        if index + 1 == self.shard_count() { 0 } else { index + 1 }
     }
 
     #[inline]
-    fn admitted(&self, window: u64, now: Nanos, left: u64) -> Admitted {
-        let remaining = if self.shards.len() == 1 { Remaining::Exactly(left) } else { Remaining::AtLeast(left) };
-        Admitted::new(remaining, self.layout.reading_in(window, now))
+    fn admitted(&self, index: usize, word: u64, now: Nanos) -> Admitted {
+        let left = self.layout.free(word, self.caps.of(index));
+        Admitted::new(self.remaining(left), self.layout.reading_in(word, now))
+    }
+
+    #[inline]
+    fn remaining(&self, left: u64) -> Remaining {
+        if self.shard_count() == 1 { Remaining::Exactly(left) } else { Remaining::AtLeast(left) }
     }
 }
 
-/// What one shard gave.
-enum Taken {
-    /// The whole cost, in `window`.
-    All { window: u64, left: u64 },
-    /// Nothing: only `free` units are free in `window`.
-    Short { window: u64, free: u64 },
-}
-
-/// What a visit to all shards gave.
+/// What a sweep came to.
 enum Swept {
-    Taken {
-        window: u64,
-        left: u64,
-    },
-    Short {
-        free: u64,
-    },
-    /// A shard has moved on to `window`.
-    Later {
-        window: u64,
-    },
+    /// This shard gave the cost, and its word now is this.
+    Taken { index: usize, word: u64 },
+    /// No shard had enough; together they had this.
+    Short { free: u64 },
+    /// A shard has moved on to the window of this base, and had too little there.
+    Later { base: u64 },
 }
 
 const FLAG: u64 = 1;

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::step::WindowStep;
+use super::step::{Layout, WindowStep};
 use crate::{Limit, Quota, QuotaError, Rate};
 
 /// A [`Limit`] that was found fit for a window: what a [`ShardedWindow`](super::ShardedWindow) is built with.
@@ -49,6 +49,21 @@ impl WindowLimit {
             return Err(QuotaError::BurstOnWindow { burst: quota.capacity() });
         }
         Self::from_rate(quota.rate())
+    }
+}
+
+impl WindowLimit {
+    #[inline]
+    pub(super) const fn is_quota(&self) -> bool {
+        matches!(self.rule, Rule::Step(_))
+    }
+
+    /// How words are laid out for it; without a quota no word is ever used, and any layout will do.
+    pub(super) const fn layout(&self) -> Layout {
+        match self.rule {
+            Rule::Step(step) => step.layout,
+            Rule::Unlimited | Rule::DenyAll => Layout::UNUSED,
+        }
     }
 }
 

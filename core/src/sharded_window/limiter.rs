@@ -2,13 +2,11 @@
 
 use core::fmt;
 
-use super::counts::{Caps, Control, Counts};
+use super::counts::Counts;
 use super::limit::{Rule, WindowLimit};
 use super::shards::{Shard, Shards};
-use super::step::Layout;
 use crate::decision::{Admitted, Decision, Denied, Inspection, Remaining};
 use crate::observer::{Observer, report};
-use crate::shard::CachePadded;
 use crate::{Clock, Nanos, ShardId};
 
 /// A fixed window spread over shards: the exact door for one hot limit that many cores share.
@@ -59,9 +57,8 @@ use crate::{Clock, Nanos, ShardId};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct ShardedWindow<S, C, I, O = ()> {
-    rule: Prepared,
-    shards: S,
-    control: CachePadded<Control>,
+    limit: WindowLimit,
+    counts: Counts<S>,
     clock: C,
     shard_id: I,
     observer: O,
@@ -73,14 +70,8 @@ impl<const N: usize, C, I> ShardedWindow<[Shard; N], C, I> {
         /// compiler checks.
         pub fn with_array(limit: WindowLimit, clock: C, shard_id: I) -> Self {
             const { assert!(N > 0, "a sharded window needs at least one shard") };
-            Self {
-                rule: Prepared::new(limit, N),
-                shards: crate::sync::array_of!(Shard::new()),
-                control: CachePadded::new(Control::new()),
-                clock,
-                shard_id,
-                observer: (),
-            }
+            let counts = Counts::new(limit.layout(), crate::sync::array_of!(Shard::new()), N);
+            Self { limit, counts, clock, shard_id, observer: () }
         }
     }
 }
@@ -91,51 +82,35 @@ impl<C, I> ShardedWindow<alloc::boxed::Box<[Shard]>, C, I> {
     ///
     /// One shard for each core that calls is a good number. More than the limit is allowed and does no harm.
     pub fn with_shards(limit: WindowLimit, shards: core::num::NonZeroUsize, clock: C, shard_id: I) -> Self {
-        Self {
-            rule: Prepared::new(limit, shards.get()),
-            shards: (0..shards.get()).map(|_| Shard::new()).collect(),
-            control: CachePadded::new(Control::new()),
-            clock,
-            shard_id,
-            observer: (),
-        }
+        let words = (0..shards.get()).map(|_| Shard::new()).collect();
+        Self { limit, counts: Counts::new(limit.layout(), words, shards.get()), clock, shard_id, observer: () }
     }
 }
 
 impl<S, C, I> ShardedWindow<S, C, I> {
     /// The same window, which from now on tells `observer` of every decision.
     pub fn observed_by<O: Observer>(self, observer: O) -> ShardedWindow<S, C, I, O> {
-        ShardedWindow {
-            rule: self.rule,
-            shards: self.shards,
-            control: self.control,
-            clock: self.clock,
-            shard_id: self.shard_id,
-            observer,
-        }
+        ShardedWindow { limit: self.limit, counts: self.counts, clock: self.clock, shard_id: self.shard_id, observer }
     }
 }
 
 impl<S: Shards, C, I, O> ShardedWindow<S, C, I, O> {
     /// The limit.
     pub fn limit(&self) -> WindowLimit {
-        self.rule.limit
+        self.limit
     }
 
     /// The number of shards; at least 1.
     pub fn shard_count(&self) -> usize {
-        self.shards.shards().len()
+        self.counts.shard_count()
     }
 
     /// How much of the limit each shard may admit, from shard 0 on. The sum is exactly the limit and no two differ by more
     /// than 1. Empty without a quota.
     pub fn caps(&self) -> impl Iterator<Item = u64> + use<S, C, I, O> {
-        let caps = match &self.rule.counted {
-            Counted::Yes { caps, .. } => Some(*caps),
-            Counted::Unlimited | Counted::DenyAll => None,
-        };
-        let count = self.shard_count();
-        caps.into_iter().flat_map(move |caps| (0..count).map(move |index| caps.of(index)))
+        let caps = self.counts.caps();
+        let count = if self.limit.is_quota() { self.counts.shard_count() } else { 0 };
+        (0..count).map(move |index| caps.of(index))
     }
 
     /// The clock.
@@ -155,11 +130,6 @@ impl<S: Shards, C, I, O> ShardedWindow<S, C, I, O> {
     pub const fn observer(&self) -> &O {
         &self.observer
     }
-
-    #[inline]
-    fn counts<'a>(&'a self, layout: &'a Layout, caps: Caps) -> Counts<'a> {
-        Counts { layout, caps, shards: self.shards.shards(), control: &self.control }
-    }
 }
 
 impl<S: Shards, C, I: ShardId, O> ShardedWindow<S, C, I, O> {
@@ -168,10 +138,10 @@ impl<S: Shards, C, I: ShardId, O> ShardedWindow<S, C, I, O> {
     /// # Errors
     /// As `try_acquire_at`.
     pub fn peek_at(&self, now: Nanos, cost: u64) -> Decision {
-        match &self.rule.counted {
-            Counted::Yes { layout, caps } => self.counts(layout, *caps).peek(now, cost, &self.shard_id),
-            Counted::Unlimited => Ok(Admitted::new(Remaining::Unlimited, now)),
-            Counted::DenyAll => Err(Denied::Closed),
+        match self.limit.rule {
+            Rule::Step(_) => self.counts.peek(now, cost, &self.shard_id),
+            Rule::Unlimited => Ok(Admitted::new(Remaining::Unlimited, now)),
+            Rule::DenyAll => Err(Denied::Closed),
         }
     }
 
@@ -179,12 +149,10 @@ impl<S: Shards, C, I: ShardId, O> ShardedWindow<S, C, I, O> {
     ///
     /// While others take, it lies between what was free when the call began and what is when it ends.
     pub fn inspect_at(&self, now: Nanos) -> Inspection {
-        match &self.rule.counted {
-            Counted::Yes { layout, caps } => {
-                Inspection::new(self.counts(layout, *caps).free(now, &self.shard_id), layout.rate.tokens())
-            }
-            Counted::Unlimited => Inspection::new(u64::MAX, u64::MAX),
-            Counted::DenyAll => Inspection::new(0, 0),
+        match self.limit.rule {
+            Rule::Step(_) => Inspection::new(self.counts.free(now, &self.shard_id), self.counts.limit()),
+            Rule::Unlimited => Inspection::new(u64::MAX, u64::MAX),
+            Rule::DenyAll => Inspection::new(0, 0),
         }
     }
 }
@@ -200,13 +168,10 @@ impl<S: Shards, C, I: ShardId, O: Observer> ShardedWindow<S, C, I, O> {
     /// `cost` is more than the limit, [`Denied::Closed`] under [`Limit::DenyAll`](crate::Limit::DenyAll). A denial takes nothing.
     #[inline]
     pub fn try_acquire_at(&self, now: Nanos, cost: u64) -> Decision {
-        match &self.rule.counted {
-            Counted::Yes { layout, caps } => {
-                let decision = self.counts(layout, *caps).try_acquire(now, cost, &self.shard_id);
-                report(&self.observer, now, cost, decision)
-            }
-            Counted::Unlimited => Ok(Admitted::new(Remaining::Unlimited, now)),
-            Counted::DenyAll => report(&self.observer, now, cost, Err(Denied::Closed)),
+        match self.limit.rule {
+            Rule::Step(_) => report(&self.observer, now, cost, self.counts.try_acquire(now, cost, &self.shard_id)),
+            Rule::Unlimited => Ok(Admitted::new(Remaining::Unlimited, now)),
+            Rule::DenyAll => report(&self.observer, now, cost, Err(Denied::Closed)),
         }
     }
 
@@ -228,8 +193,8 @@ impl<S: Shards, C, I: ShardId, O: Observer> ShardedWindow<S, C, I, O> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn refund(&self, taken_at: Nanos, cost: u64) {
-        if let Counted::Yes { layout, caps } = &self.rule.counted {
-            self.counts(layout, *caps).refund(taken_at, cost, &self.shard_id);
+        if self.limit.is_quota() {
+            self.counts.refund(taken_at, cost, &self.shard_id);
             self.observer.refunded(cost);
         }
     }
@@ -244,8 +209,8 @@ impl<S: Shards, C: Clock, I: ShardId, O: Observer> ShardedWindow<S, C, I, O> {
     /// As [`try_acquire_at`](Self::try_acquire_at).
     #[inline]
     pub fn try_acquire(&self, cost: u64) -> Decision {
-        match &self.rule.counted {
-            Counted::Unlimited => Ok(Admitted::new(Remaining::Unlimited, Nanos::ZERO)),
+        match self.limit.rule {
+            Rule::Unlimited => Ok(Admitted::new(Remaining::Unlimited, Nanos::ZERO)),
             _ => self.try_acquire_at(self.clock.now(), cost),
         }
     }
@@ -255,8 +220,8 @@ impl<S: Shards, C: Clock, I: ShardId, O: Observer> ShardedWindow<S, C, I, O> {
     /// # Errors
     /// As `try_acquire`.
     pub fn peek(&self, cost: u64) -> Decision {
-        match &self.rule.counted {
-            Counted::Unlimited => Ok(Admitted::new(Remaining::Unlimited, Nanos::ZERO)),
+        match self.limit.rule {
+            Rule::Unlimited => Ok(Admitted::new(Remaining::Unlimited, Nanos::ZERO)),
             _ => self.peek_at(self.clock.now(), cost),
         }
     }
@@ -273,31 +238,5 @@ impl<S: Shards, C, I, O> fmt::Debug for ShardedWindow<S, C, I, O> {
             .field("limit", &self.limit())
             .field("shards", &self.shard_count())
             .finish_non_exhaustive()
-    }
-}
-
-/// A limit laid out for a number of shards.
-struct Prepared {
-    limit: WindowLimit,
-    counted: Counted,
-}
-
-enum Counted {
-    Unlimited,
-    DenyAll,
-    Yes { layout: Layout, caps: Caps },
-}
-
-impl Prepared {
-    const fn new(limit: WindowLimit, shards: usize) -> Self {
-        let counted = match &limit.rule {
-            Rule::Unlimited => Counted::Unlimited,
-            Rule::DenyAll => Counted::DenyAll,
-            Rule::Step(step) => {
-                let caps = Caps::new(step.rate().tokens(), shards);
-                Counted::Yes { layout: step.layout.with_cap(caps.of(0)), caps }
-            }
-        };
-        Self { limit, counted }
     }
 }

@@ -83,143 +83,155 @@ impl WindowStep {
     #[inline]
     pub const fn try_acquire(&self, state: WindowState, now: Nanos, cost: u64) -> (WindowState, Decision) {
         let layout = &self.layout;
-        let limit = layout.rate.tokens();
-        let (window, free) = layout.view(state.0, layout.window_of(now), limit);
+        let word = layout.met(state.0, layout.base_of(now));
+        let free = layout.free(word, layout.rate.tokens());
         if cost <= free {
             let remaining = Remaining::Exactly(free - cost);
-            let next = layout.word(window, limit - free + cost);
-            return (WindowState(next), Ok(Admitted::new(remaining, layout.reading_in(window, now))));
+            return (WindowState(word + cost), Ok(Admitted::new(remaining, layout.reading_in(word, now))));
         }
-        (state, Err(layout.denial(window, now, cost)))
+        (state, Err(layout.denial(word, now, cost)))
     }
 
     /// The state after `cost`, admitted at `taken_at` (see [`Admitted::at`]), was given back.
     ///
-    /// What was taken in a window that has passed is gone with it. A window never holds more than its limit.
+    /// What was taken in a window that has passed is gone with it. A window never has more than its limit free.
     #[inline]
     pub const fn refund(&self, state: WindowState, taken_at: Nanos, cost: u64) -> WindowState {
-        let (next, _) = self.layout.give_back(state.0, self.layout.window_of(taken_at), cost);
-        WindowState(next)
+        WindowState(state.0 - self.layout.returnable(state.0, self.layout.base_of(taken_at), cost))
     }
 
     /// What is free at `now`.
     #[inline]
     pub const fn inspect(&self, state: WindowState, now: Nanos) -> Inspection {
         let limit = self.layout.rate.tokens();
-        let (_, free) = self.layout.view(state.0, self.layout.window_of(now), limit);
-        Inspection::new(free, limit)
+        let word = self.layout.met(state.0, self.layout.base_of(now));
+        Inspection::new(self.layout.free(word, limit), limit)
     }
 
     /// Whether nothing is counted at `now`, so that `state` equals one that was never used: a store may forget it.
     #[inline]
     pub const fn is_unused(&self, state: WindowState, now: Nanos) -> bool {
-        self.inspect(state, now).level == self.layout.rate.tokens()
+        let base = self.layout.base_of(now);
+        self.layout.met(state.0, base) == base
     }
 
     /// The first reading of the window that `now` lies in; a multiple of the period.
     #[inline]
     pub const fn start_of(&self, now: Nanos) -> Nanos {
-        self.layout.start_of(self.layout.window_of(now))
+        self.layout.start_of(self.layout.base_of(now))
     }
 }
 
 /// How a word is shared between a window's number (above) and the count in it (below).
+///
+/// A window's *base* is the word that counts nothing in it. Words are ordered first by window, so the later of two windows
+/// is the larger of two words, and a word and a base are brought together without taking either apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) rate: Rate,
     /// Windows per nanosecond.
     numbering: Fraction,
-    /// The count has just the bits that its cap needs; the window number has all the others.
-    count_bits: u32,
+    /// The bits of the count: just those that its cap needs. The window number has all the others.
+    count_mask: u64,
 }
 
 impl Layout {
+    /// The layout of a window that never counts anything.
+    pub(super) const UNUSED: Self =
+        Self { rate: Rate::ONE_PER_SECOND, numbering: Fraction::new(1, 1_000_000_000), count_mask: 1 };
+
     /// The layout of words that count up to `cap` of `rate`'s tokens each; it also counts any smaller cap.
     pub(super) const fn new(rate: Rate, cap: u64) -> Result<Self, QuotaError> {
-        let count_bits = u64::BITS - cap.leading_zeros();
+        let count_mask = mask_for(cap);
         let period = rate.period_nanos();
-        let windows = if count_bits == u64::BITS { 0 } else { u64::MAX >> count_bits };
-        if Nanos::HORIZON.as_u64() / period > windows {
-            let shortest = Nanos::HORIZON.as_u64() / (windows.saturating_add(1)) + 1;
+        // Windows that can be numbered, less 1.
+        let last = !count_mask >> count_mask.count_ones() % u64::BITS;
+        if Nanos::HORIZON.as_u64() / period > last {
+            let shortest = Nanos::HORIZON.as_u64() / last.saturating_add(1) + 1;
             return Err(QuotaError::WindowTooShort { rate, shortest });
         }
-        Ok(Self { rate, numbering: Fraction::new(1, period), count_bits })
+        Ok(Self { rate, numbering: Fraction::new(1, period), count_mask })
     }
 
     /// The same for counts up to `cap`, which is at most the cap that this layout was made for.
     pub(super) const fn with_cap(self, cap: u64) -> Self {
-        Self { count_bits: u64::BITS - cap.leading_zeros(), ..self }
+        Self { count_mask: mask_for(cap), ..self }
     }
 
-    /// The number of the window that `now` lies in.
+    /// The base of the window that `now` lies in.
     #[inline]
-    pub(super) const fn window_of(&self, now: Nanos) -> u64 {
-        self.numbering.times(now.within_horizon())
+    pub(super) const fn base_of(&self, now: Nanos) -> u64 {
+        // The number times the base of window 1. A count that fills the word leaves no bit for a number; then that base
+        // is 0, as is the only number.
+        self.numbering.times(now.within_horizon()).wrapping_mul(self.count_mask.wrapping_add(1))
     }
 
-    /// The window that a caller in `window` meets in `word`, and what is free there under `cap`.
-    ///
-    /// It is the later one of the two: a late reading counts into the word's window.
+    /// What a caller in the window of `base` meets where `word` is stored: nothing counted in its own window if the word is
+    /// of an earlier one, otherwise the word. So a late reading counts into the word's window.
     #[inline]
-    pub(super) const fn view(&self, word: u64, window: u64, cap: u64) -> (u64, u64) {
-        let (number, count) = self.parts(word);
-        if number < window { (window, cap) } else { (number, cap.saturating_sub(count)) }
+    pub(super) const fn met(&self, word: u64, base: u64) -> u64 {
+        if word < base { base } else { word }
     }
 
+    /// The base of the window that `word` counts.
     #[inline]
-    pub(super) const fn word(&self, window: u64, count: u64) -> u64 {
-        // A count that fills the word leaves no bit for a number, and then the only window is 0.
-        match window.checked_shl(self.count_bits) {
-            Some(number) => number | count,
-            None => count,
+    pub(super) const fn base_in(&self, word: u64) -> u64 {
+        word & !self.count_mask
+    }
+
+    /// What `word` leaves free of `cap`.
+    #[inline]
+    pub(super) const fn free(&self, word: u64, cap: u64) -> u64 {
+        cap.saturating_sub(word & self.count_mask)
+    }
+
+    /// How much of `cost` is still counted in the window of `base`, if that is what `word` counts.
+    #[inline]
+    pub(super) const fn returnable(&self, word: u64, base: u64, cost: u64) -> u64 {
+        if self.base_in(word) != base {
+            return 0;
+        }
+        let count = word & self.count_mask;
+        if cost < count { cost } else { count }
+    }
+
+    /// The first reading in the window of `word`.
+    const fn start_of(&self, word: u64) -> Nanos {
+        Nanos::new(self.number(word).saturating_mul(self.rate.period_nanos()))
+    }
+
+    const fn number(&self, word: u64) -> u64 {
+        match word.checked_shr(self.count_mask.count_ones()) {
+            Some(number) => number,
+            None => 0,
         }
     }
 
-    /// `word` with up to `cost` less counted in `window`, and how much less.
+    /// The reading under which a decision in the window of `word` counts.
     #[inline]
-    pub(super) const fn give_back(&self, word: u64, window: u64, cost: u64) -> (u64, u64) {
-        let (number, count) = self.parts(word);
-        if number != window {
-            return (word, 0);
-        }
-        let returned = if cost < count { cost } else { count };
-        (word - returned, returned)
+    pub(super) const fn reading_in(&self, word: u64, now: Nanos) -> Nanos {
+        if self.base_in(word) == self.base_of(now) { now } else { self.start_of(word) }
     }
 
-    /// The window number that `word` holds.
+    /// Why `cost` does not fit into the window of `word`.
     #[inline]
-    pub(super) const fn number(&self, word: u64) -> u64 {
-        self.parts(word).0
-    }
-
-    #[inline]
-    const fn parts(&self, word: u64) -> (u64, u64) {
-        match word.checked_shr(self.count_bits) {
-            Some(number) => (number, word & ((1 << self.count_bits) - 1)),
-            None => (0, word),
-        }
-    }
-
-    const fn start_of(&self, window: u64) -> Nanos {
-        Nanos::new(window.saturating_mul(self.rate.period_nanos()))
-    }
-
-    /// The reading under which a decision in `window` counts.
-    #[inline]
-    pub(super) const fn reading_in(&self, window: u64, now: Nanos) -> Nanos {
-        if window == self.window_of(now) { now } else { self.start_of(window) }
-    }
-
-    /// Why `cost` does not fit into `window`.
-    #[inline]
-    pub(super) const fn denial(&self, window: u64, now: Nanos, cost: u64) -> Denied {
+    pub(super) const fn denial(&self, word: u64, now: Nanos, cost: u64) -> Denied {
         let limit = self.rate.tokens();
         if cost > limit {
             return Denied::CostExceedsLimit { cost, limit };
         }
-        let end = self.start_of(window.saturating_add(1)).as_u64();
+        let end = self.number(word).saturating_add(1).saturating_mul(self.rate.period_nanos());
         // The window's end is after every reading in it; only a window that ends past 584 years saturates.
         let wait = end.saturating_sub(now.within_horizon());
         Denied::RateLimited { retry_after: Duration::from_nanos(if wait == 0 { 1 } else { wait }) }
+    }
+}
+
+/// The bits that counts up to `cap` need.
+const fn mask_for(cap: u64) -> u64 {
+    match u64::MAX.checked_shr(cap.leading_zeros()) {
+        Some(mask) => mask,
+        // A cap of 0 counts nothing.
+        None => 0,
     }
 }
