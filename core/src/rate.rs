@@ -175,7 +175,7 @@ impl fmt::Display for QuotaError {
                 write!(f, "a burst of {burst}: the largest at this rate is {largest}")
             }
             Self::WindowTooShort { rate, shortest } => {
-                write!(f, "a window of {rate}: the shortest window for {} is {shortest} ns", rate.tokens)
+                write!(f, "a window of {rate}: the shortest window with a limit of {} is {shortest}ns", rate.tokens)
             }
             Self::BurstOnWindow { burst } => {
                 write!(f, "a burst of {burst} on a window: a window admits its limit and has no other burst")

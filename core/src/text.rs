@@ -40,26 +40,32 @@ impl ParseError {
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.excerpt)?;
-        match self.reason {
-            Reason::Empty => f.write_str("nothing to read; ")?,
+        let wrong = match self.reason {
+            Reason::Empty => "nothing to read",
             Reason::BareZero => {
                 return f.write_str("0 can be read both ways; write `off` for no limit or `deny` to admit nothing");
             }
             Reason::NoPeriod => {
                 return f.write_str("a number alone has no period; write tokens per period, as in 300/1m");
             }
-            Reason::Count => f.write_str("not a whole number of at most 18446744073709551615; ")?,
-            Reason::Slash => f.write_str("no `/` between tokens and period; ")?,
-            Reason::Unit => {
-                return f.write_str(
-                    "unknown unit of time; expected ns, us, ms, s, m, h or d, as in 300/1m or 7/3s burst 20",
-                );
+            Reason::Tokens => "the tokens are not a whole number from 1 to 18446744073709551615",
+            Reason::Slash => "no `/` between tokens and period",
+            Reason::PeriodMissing => "no period after `/`",
+            Reason::PeriodCount => "the number in the period is not a whole number from 1 to 18446744073709551615",
+            Reason::UnitMissing => return write!(f, "the period has no unit of time; {UNITS_EXPECTED}"),
+            Reason::UnitUnknown => return write!(f, "unknown unit of time; {UNITS_EXPECTED}"),
+            Reason::UnitCase => return write!(f, "units of time are in lower case; {UNITS_EXPECTED}"),
+            Reason::TwoUnits => return f.write_str("a period is one number and one unit; write 90s, not 1m30s"),
+            Reason::PeriodTooLong => {
+                return f.write_str("the period is too long; the longest is 18446744073709551615ns, about 584 years");
             }
-            Reason::PeriodTooLong => return f.write_str("the period is longer than 584 years"),
-            Reason::Rest => f.write_str("something follows that is not `burst CAPACITY`; ")?,
+            Reason::BurstMissing => "no number after `burst`",
+            Reason::Burst => "the burst is not a whole number from 1 to 18446744073709551615",
+            Reason::Rest => "something follows that is not `burst CAPACITY`",
+            Reason::NotAlone => return f.write_str("`off` and `deny` stand alone; nothing may follow them"),
             Reason::Quota(error) => return error.fmt(f),
-        }
-        f.write_str("expected TOKENS/PERIOD [burst CAPACITY], such as 300/1m or 7/3s burst 20, or where a limit is asked for `off` or `deny`")
+        };
+        write!(f, "{wrong}; {EXPECTED}")
     }
 }
 
@@ -85,7 +91,7 @@ pub(crate) const fn parse_limit(text: &str) -> Result<Limit, ParseError> {
         };
     };
     cursor.skip_spaces();
-    if cursor.is_done() { Ok(word) } else { Err(ParseError::new(Reason::Rest, text)) }
+    if cursor.is_done() { Ok(word) } else { Err(ParseError::new(Reason::NotAlone, text)) }
 }
 
 pub(crate) const fn parse_quota(text: &str) -> Result<Quota, ParseError> {
@@ -99,10 +105,16 @@ pub(crate) const fn parse_quota(text: &str) -> Result<Quota, ParseError> {
         Quota::new(rate)
     } else if spaced && cursor.eat_word(b"burst") {
         cursor.skip_spaces();
+        if cursor.is_done() {
+            return Err(ParseError::new(Reason::BurstMissing, text));
+        }
         let burst = match cursor.count() {
             Some(burst) => burst,
-            None => return Err(ParseError::new(Reason::Count, text)),
+            None => return Err(ParseError::new(Reason::Burst, text)),
         };
+        if let Some(b'.' | b',') = cursor.peek() {
+            return Err(ParseError::new(Reason::Burst, text));
+        }
         cursor.skip_spaces();
         if !cursor.is_done() {
             return Err(ParseError::new(Reason::Rest, text));
@@ -139,7 +151,7 @@ pub(crate) fn largest_unit(nanoseconds: u64) -> (u64, &'static str) {
     best
 }
 
-/// A place in a text. Methods that eat leave it unmoved when what they look for is not there.
+/// A place in a text. After a method has failed to eat a part that must be there, it may lie anywhere.
 struct Cursor<'a> {
     text: &'a [u8],
     at: usize,
@@ -215,27 +227,32 @@ impl<'a> Cursor<'a> {
         }
         let tokens = match self.count() {
             Some(tokens) => tokens,
-            None => return Err(ParseError::new(Reason::Count, text)),
+            None => return Err(ParseError::new(Reason::Tokens, text)),
         };
         self.skip_spaces();
         match self.peek() {
             Some(b'/') => self.at += 1,
             None if tokens == 0 => return Err(ParseError::new(Reason::BareZero, text)),
             None => return Err(ParseError::new(Reason::NoPeriod, text)),
-            Some(b'.' | b',') => return Err(ParseError::new(Reason::Count, text)),
+            Some(b'.' | b',') => return Err(ParseError::new(Reason::Tokens, text)),
             Some(_) => return Err(ParseError::new(Reason::Slash, text)),
         }
         self.skip_spaces();
         let count = match self.peek() {
-            Some(b'0'..=b'9') => match self.count() {
+            Some(b'0'..=b'9' | b'-' | b'+' | b'.' | b',' | b'_') => match self.count() {
                 Some(count) => count,
-                None => return Err(ParseError::new(Reason::Count, text)),
+                None => return Err(ParseError::new(Reason::PeriodCount, text)),
             },
-            _ => 1,
+            Some(_) => 1,
+            None => return Err(ParseError::new(Reason::PeriodMissing, text)),
         };
+        if let Some(b'.' | b',') = self.peek() {
+            return Err(ParseError::new(Reason::PeriodCount, text));
+        }
         self.skip_spaces();
-        let Some(unit) = self.unit() else {
-            return Err(ParseError::new(Reason::Unit, text));
+        let unit = match self.unit() {
+            Ok(unit) => unit,
+            Err(reason) => return Err(ParseError::new(reason, text)),
         };
         let Some(nanoseconds) = count.checked_mul(unit) else {
             return Err(ParseError::new(Reason::PeriodTooLong, text));
@@ -247,27 +264,56 @@ impl<'a> Cursor<'a> {
     }
 
     /// Eats a unit of time and returns its length in nanoseconds.
-    const fn unit(&mut self) -> Option<u64> {
+    const fn unit(&mut self) -> Result<u64, Reason> {
+        let start = self.at;
+        while let Some(b'a'..=b'z' | b'A'..=b'Z') = self.peek() {
+            self.at += 1;
+        }
+        if self.at == start {
+            return Err(if self.is_done() { Reason::UnitMissing } else { Reason::UnitUnknown });
+        }
         let mut index = 0;
         while index < UNITS.len() {
             let (name, length) = UNITS[index];
-            let start = self.at;
-            if self.eat_word(name) {
-                // Lower case only: `M` is no minute.
-                let mut at = start;
-                while at < self.at && self.text[at].is_ascii_lowercase() {
-                    at += 1;
+            match self.spells(start, name) {
+                Spelling::Other => {}
+                // `M` is no minute.
+                Spelling::OtherCase => return Err(Reason::UnitCase),
+                Spelling::Same => {
+                    return if let Some(b'0'..=b'9') = self.peek() { Err(Reason::TwoUnits) } else { Ok(length) };
                 }
-                if at == self.at {
-                    return Some(length);
-                }
-                self.at = start;
-                return None;
             }
             index += 1;
         }
-        None
+        let is_burst = !matches!(self.spells(start, b"burst"), Spelling::Other);
+        Err(if is_burst { Reason::UnitMissing } else { Reason::UnitUnknown })
     }
+
+    /// How what was eaten since `start` compares with `word`, which is in lower case.
+    const fn spells(&self, start: usize, word: &[u8]) -> Spelling {
+        if self.at - start != word.len() {
+            return Spelling::Other;
+        }
+        let mut spelling = Spelling::Same;
+        let mut index = 0;
+        while index < word.len() {
+            let letter = self.text[start + index];
+            if !letter.eq_ignore_ascii_case(&word[index]) {
+                return Spelling::Other;
+            }
+            if letter != word[index] {
+                spelling = Spelling::OtherCase;
+            }
+            index += 1;
+        }
+        spelling
+    }
+}
+
+enum Spelling {
+    Same,
+    OtherCase,
+    Other,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -275,11 +321,19 @@ enum Reason {
     Empty,
     BareZero,
     NoPeriod,
-    Count,
+    Tokens,
     Slash,
-    Unit,
+    PeriodMissing,
+    PeriodCount,
     PeriodTooLong,
+    UnitMissing,
+    UnitUnknown,
+    UnitCase,
+    TwoUnits,
+    BurstMissing,
+    Burst,
     Rest,
+    NotAlone,
     Quota(QuotaError),
 }
 
@@ -316,6 +370,10 @@ impl fmt::Display for Excerpt {
         if self.is_cut { f.write_str("...") } else { Ok(()) }
     }
 }
+
+const EXPECTED: &str = "expected TOKENS/PERIOD [burst CAPACITY], such as 300/1m or 7/3s burst 20, or where a limit is \
+                        asked for `off` or `deny`";
+const UNITS_EXPECTED: &str = "expected ns, us, ms, s, m, h or d, as in 300/1m or 7/3s burst 20";
 
 /// Units of time in nanoseconds, shortest first.
 const UNITS: [(&[u8], u64); 7] = [

@@ -145,7 +145,7 @@ impl Layout {
         let count_mask = mask_for(cap);
         let period = rate.period_nanos();
         // Windows that can be numbered, less 1.
-        let last = !count_mask >> count_mask.count_ones() % u64::BITS;
+        let last = !count_mask >> (count_mask.count_ones() % u64::BITS);
         if Nanos::HORIZON.as_u64() / period > last {
             let shortest = Nanos::HORIZON.as_u64() / last.saturating_add(1) + 1;
             return Err(QuotaError::WindowTooShort { rate, shortest });
