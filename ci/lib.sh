@@ -1,0 +1,29 @@
+# Shared by the scripts beside it: `source "$(dirname "$0")/lib.sh"`.
+# shellcheck shell=bash
+
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-never}
+# Debug information doubles the size of a build and no check here reads it.
+export CARGO_PROFILE_DEV_DEBUG=${CARGO_PROFILE_DEV_DEBUG:-line-tables-only}
+
+# Says loudly that a check did not run. Under CI that is a failure.
+skip() {
+    echo "SKIPPED: $*" >&2
+    if [ -n "${CI:-}" ]; then
+        echo "A check that cannot run fails when CI is set." >&2
+        exit 1
+    fi
+    exit 0
+}
+
+# Runs apt-get quietly, as root or through sudo.
+apt() {
+    local sudo=
+    [ "$(id -u)" = 0 ] || sudo=sudo
+    if [ ! -e target/ci/apt-is-updated ]; then
+        $sudo apt-get update -qq >/dev/null
+        mkdir -p target/ci && touch target/ci/apt-is-updated
+    fi
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get "$@" -qq >/dev/null
+}

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Lints, each package alone: a workspace build unifies features and proves nothing about one of them.
+source "$(dirname "$0")/lib.sh"
+
+for package in sluicegate-core sluicegate-threads sluicegate sluicegate-loom-tests sluicegate-benches; do
+    cargo clippy --quiet -p "$package" --all-targets -- -D warnings
+done
+cargo clippy --quiet -p sluicegate-core --features alloc --all-targets -- -D warnings
+cargo clippy --quiet -p sluicegate-threads --all-features --all-targets -- -D warnings
+# The same code over loom's atomics.
+RUSTFLAGS="--cfg sluicegate_loom" \
+    cargo clippy --quiet -p sluicegate-loom-tests --all-targets --target-dir target/loom -- -D warnings
