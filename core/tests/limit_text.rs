@@ -137,7 +137,7 @@ fn every_mistake_is_answered_with_text_fault_and_remedy() {
         whole("10/1m, burst 5", REST),
         whole("10/1m;", REST),
         whole("10/1m\0", REST),
-        whole("\010/1m", TOKENS),
+        whole("\x0010/1m", TOKENS),
         whole("\u{1b}[31m10/1m", TOKENS),
         whole("\u{661}\u{660}/1m", TOKENS),
         whole("10/1m \u{1f980}", REST),

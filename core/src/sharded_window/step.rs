@@ -80,6 +80,8 @@ impl WindowStep {
     }
 
     /// Decides on `cost` at `now`, and returns the state to keep; a denial returns the state it was given.
+    ///
+    /// A cost of 0 is always admitted and changes nothing: it opens no window.
     #[inline]
     pub const fn try_acquire(&self, state: WindowState, now: Nanos, cost: u64) -> (WindowState, Decision) {
         let layout = &self.layout;
@@ -87,7 +89,8 @@ impl WindowStep {
         let free = layout.free(word, layout.rate.tokens());
         if cost <= free {
             let remaining = Remaining::Exactly(free - cost);
-            return (WindowState(word + cost), Ok(Admitted::new(remaining, layout.reading_in(word, now))));
+            let next = if cost == 0 { state } else { WindowState(word + cost) };
+            return (next, Ok(Admitted::new(remaining, layout.reading_in(word, now))));
         }
         (state, Err(layout.denial(word, now, cost)))
     }

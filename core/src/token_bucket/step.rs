@@ -98,7 +98,7 @@ impl BucketStep {
 
     /// Decides on `cost` tokens at `now`, and returns the state to keep; a denial returns the state it was given.
     ///
-    /// A cost of 0 is always admitted and changes nothing that can be observed.
+    /// A cost of 0 is always admitted and changes nothing: it is no use that a late reading would have to wait for.
     #[inline]
     pub const fn try_acquire(&self, state: BucketState, now: Nanos, cost: u64) -> (BucketState, Decision) {
         let accrued = self.grid.accrued(now);
@@ -111,7 +111,8 @@ impl BucketStep {
             let level = ceiling.saturating_sub(consumed);
             if needed <= level {
                 let remaining = Remaining::Exactly(self.grid.whole_tokens(level - needed));
-                return (BucketState(consumed + needed), Ok(Admitted::new(remaining, now)));
+                let next = if cost == 0 { state } else { BucketState(consumed + needed) };
+                return (next, Ok(Admitted::new(remaining, now)));
             }
         }
         (state, Err(self.denial(consumed, now, cost)))

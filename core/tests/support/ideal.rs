@@ -1,0 +1,98 @@
+//! The ideal token bucket of the law: real-valued refill, in rationals of any size, and slow.
+//!
+//! It is written from the law and shares nothing with the crate: it keeps a level and the reading at which that was
+//! the level, where the crate counts what was consumed since the origin.
+
+use num_bigint::BigInt;
+use num_rational::BigRational;
+use sluicegate_core::{Nanos, Quota};
+
+pub(crate) type Tokens = BigRational;
+
+pub(crate) fn whole(number: impl Into<BigInt>) -> Tokens {
+    Tokens::from_integer(number.into())
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Ideal {
+    /// Tokens per nanosecond.
+    rate: Tokens,
+    capacity: Tokens,
+    /// The level at the latest reading that something was taken at. What was given back since may have brought it above
+    /// the capacity; it never counts beyond that.
+    level: Tokens,
+    latest: u64,
+    /// How far a decision may lie from the ideal.
+    pub(crate) slack: Tokens,
+}
+
+impl Ideal {
+    pub(crate) fn full(quota: Quota) -> Self {
+        Self {
+            rate: Tokens::new(quota.rate().tokens().into(), quota.rate().period_nanos().into()),
+            capacity: whole(quota.capacity()),
+            level: whole(quota.capacity()),
+            latest: 0,
+            slack: slack(quota),
+        }
+    }
+
+    pub(crate) fn is_exact(&self) -> bool {
+        self.slack == whole(0)
+    }
+
+    /// The tokens at a reading. One before the latest lacks what flowed in between: below 0, that is how long to wait.
+    pub(crate) fn level(&self, now: Nanos) -> Tokens {
+        let level = self.level.clone() + self.refill(self.latest, seen(now));
+        level.min(self.capacity.clone())
+    }
+
+    pub(crate) fn take(&mut self, now: Nanos, cost: u64) {
+        let now_seen = seen(now);
+        let left = self.level(now) - whole(cost);
+        if now_seen >= self.latest {
+            self.level = left;
+            self.latest = now_seen;
+        } else {
+            self.level = left + self.refill(now_seen, self.latest);
+        }
+    }
+
+    pub(crate) fn give_back(&mut self, cost: u64) {
+        self.level += whole(cost).min(self.capacity.clone());
+    }
+
+    /// What flows in from one reading to another; negative when that is the earlier one.
+    pub(crate) fn refill(&self, from: u64, to: u64) -> Tokens {
+        whole(BigInt::from(to) - BigInt::from(from)) * &self.rate
+    }
+
+    /// The reading at which the level, if nothing is taken, is `cost`: not a whole number.
+    pub(crate) fn instant_of(&self, now: Nanos, cost: u64) -> Tokens {
+        whole(seen(now)) + (whole(cost) - self.level(now)) / &self.rate
+    }
+}
+
+/// A reading as the law has it: past the horizon time stands still.
+pub(crate) fn seen(now: Nanos) -> u64 {
+    now.as_u64().min(30 * 31_557_600 * 1_000_000_000)
+}
+
+/// Zero where the quota has a grid that is exact, and otherwise one unit of the finest grid of powers of two.
+pub(crate) fn slack(quota: Quota) -> Tokens {
+    let rate = Tokens::new(quota.rate().tokens().into(), quota.rate().period_nanos().into());
+    let capacity = whole(quota.capacity());
+    let horizon = whole(seen(Nanos::MAX));
+    let room = whole((1_u64 << 63) - 1);
+
+    // The coarsest grid on which a nanosecond generates a whole number of units is the rate's denominator.
+    if (&horizon * &rate + &capacity) * whole(rate.denom().clone()) <= room {
+        return whole(0);
+    }
+    let tokens = (horizon * rate).ceil() + capacity;
+    let mut units = whole(1);
+    while &tokens * &units * whole(2) <= room {
+        units *= whole(2);
+    }
+    units.recip()
+}

@@ -1,0 +1,207 @@
+//! What several of the tests use. Each test file compiles its own copy and uses a part of it.
+#![allow(dead_code)]
+
+use core::ops::Range;
+use core::time::Duration;
+
+use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
+use sluicegate_core::{
+    Clock, Decision, Inspection, ManualClock, Nanos, Quota, QuotaError, Rate, Shard, ShardId, ShardedWindow,
+    WindowLimit,
+};
+
+pub(crate) mod ideal;
+
+/// `cases` cases, or what `PROPTEST_CASES` says; failures are kept beside the test's source.
+pub(crate) fn cases(cases: u32) -> ProptestConfig {
+    let default = ProptestConfig::default();
+    ProptestConfig {
+        cases: if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { cases },
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
+        ..default
+    }
+}
+
+/// Numbers of every size up to `u64::MAX`, small ones and round ones more often.
+pub(crate) fn magnitude() -> impl Strategy<Value = u64> + Clone {
+    prop_oneof![
+        2 => 1..=20_u64,
+        1 => (0..20_u32).prop_map(|exponent| 10_u64.pow(exponent)),
+        1 => prop::sample::select(vec![7, 97, 7_919, 1_000_003, 999_999_937, 1_000_000_007, (1 << 61) - 1]),
+        2 => (1..=u64::MAX, 0..64_u32).prop_map(|(number, shift)| (number >> shift).max(1)),
+    ]
+}
+
+/// Periods from a nanosecond to centuries.
+pub(crate) fn period() -> impl Strategy<Value = u64> + Clone {
+    const SECOND: u64 = 1_000_000_000;
+    prop_oneof![
+        3 => prop::sample::select(vec![SECOND, 60 * SECOND, 3_600 * SECOND, 86_400 * SECOND, 30 * 86_400 * SECOND]),
+        1 => (1..100_u64).prop_map(|seconds| seconds * SECOND),
+        2 => magnitude(),
+    ]
+}
+
+/// Every kind of quota that can be enforced.
+pub(crate) fn quota() -> impl Strategy<Value = Quota> + Clone {
+    let burst = prop_oneof![3 => magnitude().prop_map(Some), 1 => Just(None), 1 => Just(Some(u64::MAX))];
+    (magnitude(), period(), burst).prop_map(|(tokens, period, burst)| {
+        let (mut tokens, mut burst) = (tokens, burst);
+        loop {
+            let rate = Rate::new(tokens, Duration::from_nanos(period)).unwrap();
+            match Quota::with_burst(rate, burst.unwrap_or(tokens)) {
+                Ok(quota) => return quota,
+                Err(QuotaError::BurstTooLarge { largest, .. }) => burst = Some(largest),
+                Err(QuotaError::RateTooHigh { .. }) => tokens /= 2,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    })
+}
+
+/// A sharded window of any number of shards behind one type.
+pub(crate) trait AnyWindow: Sync + Send {
+    fn try_acquire_at(&self, now: Nanos, cost: u64) -> Decision;
+    fn peek_at(&self, now: Nanos, cost: u64) -> Decision;
+    fn inspect_at(&self, now: Nanos) -> Inspection;
+    fn refund(&self, taken_at: Nanos, cost: u64);
+    fn caps(&self) -> Vec<u64>;
+    fn shard_count(&self) -> usize;
+    fn clock(&self) -> &ManualClock;
+    fn try_acquire(&self, cost: u64) -> Decision;
+}
+
+impl<const N: usize, I: ShardId + Sync + Send> AnyWindow for ShardedWindow<[Shard; N], ManualClock, I> {
+    fn try_acquire_at(&self, now: Nanos, cost: u64) -> Decision {
+        self.try_acquire_at(now, cost)
+    }
+
+    fn peek_at(&self, now: Nanos, cost: u64) -> Decision {
+        self.peek_at(now, cost)
+    }
+
+    fn inspect_at(&self, now: Nanos) -> Inspection {
+        self.inspect_at(now)
+    }
+
+    fn refund(&self, taken_at: Nanos, cost: u64) {
+        self.refund(taken_at, cost);
+    }
+
+    fn caps(&self) -> Vec<u64> {
+        self.caps().collect()
+    }
+
+    fn shard_count(&self) -> usize {
+        self.shard_count()
+    }
+
+    fn clock(&self) -> &ManualClock {
+        self.clock()
+    }
+
+    fn try_acquire(&self, cost: u64) -> Decision {
+        self.try_acquire(cost)
+    }
+}
+
+/// The shard counts that [`sharded`] knows.
+pub(crate) const SHARDS: Range<usize> = 1..17;
+
+/// A window over `shards` shards, one of [`SHARDS`].
+pub(crate) fn sharded<I>(limit: WindowLimit, shards: usize, shard_id: I) -> Box<dyn AnyWindow>
+where
+    I: ShardId + Sync + Send + 'static,
+{
+    fn make<const N: usize, I>(limit: WindowLimit, shard_id: I) -> Box<dyn AnyWindow>
+    where
+        I: ShardId + Sync + Send + 'static,
+    {
+        Box::new(ShardedWindow::<[Shard; N], _, _>::with_array(limit, ManualClock::new(), shard_id))
+    }
+    let make: fn(WindowLimit, I) -> Box<dyn AnyWindow> = match shards {
+        1 => make::<1, I>,
+        2 => make::<2, I>,
+        3 => make::<3, I>,
+        4 => make::<4, I>,
+        5 => make::<5, I>,
+        6 => make::<6, I>,
+        7 => make::<7, I>,
+        8 => make::<8, I>,
+        9 => make::<9, I>,
+        10 => make::<10, I>,
+        11 => make::<11, I>,
+        12 => make::<12, I>,
+        13 => make::<13, I>,
+        14 => make::<14, I>,
+        15 => make::<15, I>,
+        16 => make::<16, I>,
+        _ => panic!("no window of {shards} shards"),
+    };
+    make(limit, shard_id)
+}
+
+/// `limit` in each window of `width` nanoseconds.
+pub(crate) fn window_limit(limit: u64, width: u64) -> WindowLimit {
+    WindowLimit::from_rate(Rate::new(limit, Duration::from_nanos(width)).unwrap()).unwrap()
+}
+
+/// The number that the test sets: as if the one caller moved from core to core.
+#[derive(Default)]
+pub(crate) struct Wandering(ManualClock);
+
+impl Wandering {
+    pub(crate) fn go_to(&self, shard: usize) {
+        self.0.set(Nanos::new(shard as u64));
+    }
+}
+
+impl ShardId for Wandering {
+    fn shard(&self) -> usize {
+        self.0.now().as_u64() as usize
+    }
+}
+
+impl<T: ShardId> ShardId for Shared<T> {
+    fn shard(&self) -> usize {
+        self.0.shard()
+    }
+
+    fn give_way(&self, attempt: u32) {
+        self.0.give_way(attempt);
+    }
+}
+
+/// A shard number that the test and the window both hold.
+pub(crate) struct Shared<T>(pub(crate) std::sync::Arc<T>);
+
+/// A shard number of its own for each thread, and a holder that was suspended gets the processor.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct ThreadShard;
+
+impl ShardId for ThreadShard {
+    fn shard(&self) -> usize {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        std::thread_local!(static NUMBER: usize = NEXT.fetch_add(1, Ordering::Relaxed));
+        NUMBER.with(|number| *number)
+    }
+
+    fn give_way(&self, _attempt: u32) {
+        std::thread::yield_now();
+    }
+}
+
+/// Any shard number, and a holder that was suspended gets the processor.
+pub(crate) struct Yielding<I>(pub(crate) I);
+
+impl<I: ShardId> ShardId for Yielding<I> {
+    fn shard(&self) -> usize {
+        self.0.shard()
+    }
+
+    fn give_way(&self, _attempt: u32) {
+        std::thread::yield_now();
+    }
+}
