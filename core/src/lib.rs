@@ -69,3 +69,7 @@ pub use shard::{CachePadded, CounterShard, FixedShard, HashedShard, ShardId};
 pub use sharded_window::{Shard, ShardedWindow, Shards, WindowLimit, WindowState, WindowStep};
 pub use text::ParseError;
 pub use token_bucket::{BucketCell, BucketState, BucketStep, TokenBucket};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;
