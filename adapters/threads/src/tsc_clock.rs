@@ -1,0 +1,82 @@
+//! The processor's time-stamp counter.
+
+use core::fmt;
+use std::sync::OnceLock;
+
+use sluicegate_core::{Clock, Nanos};
+
+/// The processor's time-stamp counter, scaled to nanoseconds: the fastest reading that is not late.
+///
+/// Needs the feature `tsc`. [quanta] detects the counter when the process makes its first `TscClock` and calibrates it
+/// against the operating system's clock, which takes about a millisecond, and at most 200. Where the counter is missing
+/// or not invariant, readings come from the operating system's monotonic clock at its cost. Copies share one origin and
+/// one calibration, so all `TscClock`s of a process agree. They do **not** agree with [`OsClock`]: never give one
+/// limiter readings of both.
+///
+/// # Guarantees and limits
+///
+/// - Nanoseconds here are nanoseconds of the calibrated counter. Limits are exact in these; against the system's clock
+///   they run fast or slow by the error of the calibration, typically some parts per million.
+/// - On one core readings do not go back. Between threads on different cores they may by some nanoseconds: the counter
+///   is read without a fence, and the cores' counters are as far apart as the machine leaves them. A limiter treats a late
+///   reading as time that stalled, admits no more for it and never panics.
+/// - Suspending the machine, or moving a virtual machine to another host, may stop the counter, reset it or change its
+///   speed. After a reset readings stand at the origin until the counter has caught up, so limits may stay closed for as
+///   long as the machine had been running. Use [`OsClock`] where that happens.
+///
+/// # Example
+///
+/// ```
+/// use sluicegate_threads::{TscClock, TscTokenBucket, quota};
+///
+/// let limiter = TscTokenBucket::with_clock(quota!("1000000/1s"), TscClock::new());
+/// assert!(limiter.try_acquire(1).is_ok());
+/// ```
+///
+/// [quanta]: https://docs.rs/quanta
+/// [`OsClock`]: crate::OsClock
+#[derive(Clone, Copy)]
+pub struct TscClock {
+    // A reference and not a static looked up by `now`: a clock that exists is calibrated, so a reading checks nothing.
+    source: &'static Source,
+}
+
+impl TscClock {
+    /// The process's clock. Calibrates when it is called for the first time; make one before the first request.
+    pub fn new() -> Self {
+        static SOURCE: OnceLock<Source> = OnceLock::new();
+        let source = SOURCE.get_or_init(|| {
+            let clock = quanta::Clock::new();
+            let origin = clock.raw();
+            Source { clock, origin }
+        });
+        Self { source }
+    }
+}
+
+impl Clock for TscClock {
+    #[inline]
+    fn now(&self) -> Nanos {
+        let Source { clock, origin } = self.source;
+        // 0 for a counter behind the origin.
+        Nanos::new(clock.delta_as_nanos(*origin, clock.raw()))
+    }
+}
+
+impl Default for TscClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for TscClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TscClock").finish_non_exhaustive()
+    }
+}
+
+struct Source {
+    clock: quanta::Clock,
+    /// The counter's value at the origin.
+    origin: u64,
+}
