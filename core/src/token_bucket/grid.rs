@@ -44,7 +44,7 @@ impl Grid {
         }
         // Tokens generated in 30 years, rounded up: below 2^124 / 1.
         let generated = (Nanos::HORIZON.as_u64() as u128 * tokens as u128).div_ceil(period as u128);
-        if generated > UNITS_MAX {
+        if generated >= UNITS_MAX {
             return Err(QuotaError::RateTooHigh { rate });
         }
         let needed = generated + capacity as u128;

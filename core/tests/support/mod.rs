@@ -1,14 +1,15 @@
 //! What several of the tests use. Each test file compiles its own copy and uses a part of it.
 #![allow(dead_code)]
 
+use core::cell::Cell;
 use core::ops::Range;
 use core::time::Duration;
+use std::sync::Barrier;
 
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use sluicegate_core::{
-    Clock, Decision, Inspection, ManualClock, Nanos, Quota, QuotaError, Rate, Shard, ShardId, ShardedWindow,
-    WindowLimit,
+    Decision, Inspection, ManualClock, Nanos, Quota, QuotaError, Rate, Shard, ShardId, ShardedWindow, WindowLimit,
 };
 
 pub(crate) mod ideal;
@@ -147,34 +148,27 @@ pub(crate) fn window_limit(limit: u64, width: u64) -> WindowLimit {
     WindowLimit::from_rate(Rate::new(limit, Duration::from_nanos(width)).unwrap()).unwrap()
 }
 
-/// The number that the test sets: as if the one caller moved from core to core.
-#[derive(Default)]
-pub(crate) struct Wandering(ManualClock);
+/// A number that the thread sets: as if it moved from core to core.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Wandering;
+
+std::thread_local!(static WANDERED_TO: Cell<usize> = const { Cell::new(0) });
 
 impl Wandering {
-    pub(crate) fn go_to(&self, shard: usize) {
-        self.0.set(Nanos::new(shard as u64));
+    pub(crate) fn go_to(shard: usize) {
+        WANDERED_TO.set(shard);
     }
 }
 
 impl ShardId for Wandering {
     fn shard(&self) -> usize {
-        self.0.now().as_u64() as usize
+        WANDERED_TO.get()
+    }
+
+    fn give_way(&self, _attempt: u32) {
+        std::thread::yield_now();
     }
 }
-
-impl<T: ShardId> ShardId for Shared<T> {
-    fn shard(&self) -> usize {
-        self.0.shard()
-    }
-
-    fn give_way(&self, attempt: u32) {
-        self.0.give_way(attempt);
-    }
-}
-
-/// A shard number that the test and the window both hold.
-pub(crate) struct Shared<T>(pub(crate) std::sync::Arc<T>);
 
 /// A shard number of its own for each thread, and a holder that was suspended gets the processor.
 #[derive(Clone, Copy, Default)]
@@ -182,7 +176,7 @@ pub(crate) struct ThreadShard;
 
 impl ShardId for ThreadShard {
     fn shard(&self) -> usize {
-        use std::sync::atomic::{AtomicUsize, Ordering};
+        use core::sync::atomic::{AtomicUsize, Ordering};
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         std::thread_local!(static NUMBER: usize = NEXT.fetch_add(1, Ordering::Relaxed));
         NUMBER.with(|number| *number)
@@ -203,5 +197,32 @@ impl<I: ShardId> ShardId for Yielding<I> {
 
     fn give_way(&self, _attempt: u32) {
         std::thread::yield_now();
+    }
+}
+
+/// Lets `threads` threads start at once, and returns what each came back with.
+pub(crate) fn race<T: Send>(threads: usize, run: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let barrier = Barrier::new(threads);
+    std::thread::scope(|scope| {
+        let start = |index| {
+            let (barrier, run) = (&barrier, &run);
+            scope.spawn(move || {
+                barrier.wait();
+                run(index)
+            })
+        };
+        let running: Vec<_> = (0..threads).map(start).collect();
+        running.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+/// A small generator of numbers that spread, for threads that must not share one.
+pub(crate) struct Numbers(pub(crate) u64);
+
+impl Numbers {
+    /// A number below `bound`.
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((u128::from(self.0 >> 1) * 2 * u128::from(bound)) >> 64) as u64
     }
 }
