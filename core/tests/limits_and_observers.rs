@@ -1,7 +1,8 @@
 //! Limits that are not quotas, and being told of decisions.
 
-use std::cell::RefCell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use core::cell::RefCell;
+use core::panic::AssertUnwindSafe;
+use std::panic::catch_unwind;
 
 use sluicegate_core::{
     Admitted, Clock, Denied, FixedShard, Limit, ManualClock, Nanos, Observer, Remaining, Shard, ShardedWindow,

@@ -1,0 +1,115 @@
+//! Which types may cross threads, be moved and survive a panic: a change here breaks users, so it is written down.
+
+use core::cell::Cell;
+use core::panic::{RefUnwindSafe, UnwindSafe};
+
+use sluicegate_core::{
+    Admitted, BucketCell, BucketState, BucketStep, CachePadded, CounterShard, Denied, FixedShard, HashedShard,
+    Inspection, Limit, ManualClock, Nanos, ParseError, Quota, QuotaError, Rate, Remaining, Shard, ShardedWindow,
+    TokenBucket, WindowLimit, WindowState, WindowStep,
+};
+
+/// Tells whether a type has a trait: the inherent constant wins where its bound holds, the trait's answers otherwise.
+macro_rules! has {
+    ($type:ty: $bound:path) => {{
+        #[allow(dead_code, reason = "not named where the bound holds")]
+        trait Otherwise {
+            const HAS: bool = false;
+        }
+        impl<T: ?Sized> Otherwise for T {}
+        struct Probe<T: ?Sized>(core::marker::PhantomData<T>);
+        #[allow(dead_code, reason = "not named where the bound does not hold")]
+        impl<T: ?Sized + $bound> Probe<T> {
+            const HAS: bool = true;
+        }
+        <Probe<$type>>::HAS
+    }};
+}
+
+macro_rules! table {
+    ($($type:ty: $send:literal $sync:literal $unpin:literal $unwind:literal $ref_unwind:literal;)+) => {$(
+        let has = [
+            has!($type: Send),
+            has!($type: Sync),
+            has!($type: Unpin),
+            has!($type: UnwindSafe),
+            has!($type: RefUnwindSafe),
+        ];
+        assert_eq!(has, [$send, $sync, $unpin, $unwind, $ref_unwind], stringify!($type));
+    )+};
+}
+
+type Window<C, I, O = ()> = ShardedWindow<[Shard; 4], C, I, O>;
+
+#[test]
+fn what_may_cross_threads() {
+    table! {
+        //                                      Send  Sync  Unpin UnwindSafe RefUnwindSafe
+        Admitted:                               true  true  true  true  true;
+        BucketCell:                             true  true  true  true  true;
+        BucketState:                            true  true  true  true  true;
+        BucketStep:                             true  true  true  true  true;
+        CachePadded<u64>:                       true  true  true  true  true;
+        CachePadded<Cell<u64>>:                 true  false true  true  false;
+        CounterShard:                           true  true  true  true  true;
+        Denied:                                 true  true  true  true  true;
+        FixedShard:                             true  true  true  true  true;
+        HashedShard:                            true  true  true  true  true;
+        Inspection:                             true  true  true  true  true;
+        Limit:                                  true  true  true  true  true;
+        ManualClock:                            true  true  true  true  true;
+        Nanos:                                  true  true  true  true  true;
+        ParseError:                             true  true  true  true  true;
+        Quota:                                  true  true  true  true  true;
+        QuotaError:                             true  true  true  true  true;
+        Rate:                                   true  true  true  true  true;
+        Remaining:                              true  true  true  true  true;
+        Shard:                                  true  true  true  true  true;
+        WindowLimit:                            true  true  true  true  true;
+        WindowState:                            true  true  true  true  true;
+        WindowStep:                             true  true  true  true  true;
+        TokenBucket<ManualClock>:               true  true  true  true  true;
+        TokenBucket<&'static ManualClock>:      true  true  true  true  true;
+        TokenBucket<Cell<u64>>:                 true  false true  true  false;
+        TokenBucket<*const u64>:                false false true  true  true;
+        TokenBucket<ManualClock, Cell<u64>>:    true  false true  true  false;
+        Window<ManualClock, CounterShard>:      true  true  true  true  true;
+        Window<ManualClock, Cell<u64>>:         true  false true  true  false;
+        Window<*const u64, FixedShard>:         false false true  true  true;
+        Window<ManualClock, FixedShard, Cell<u64>>: true false true true false;
+    }
+}
+
+#[test]
+fn what_is_a_plain_value() {
+    fn plain<T: Copy + Eq + core::fmt::Debug + Send + Sync + 'static>() {}
+    plain::<Admitted>();
+    plain::<BucketState>();
+    plain::<BucketStep>();
+    plain::<Denied>();
+    plain::<FixedShard>();
+    plain::<HashedShard>();
+    plain::<Inspection>();
+    plain::<Limit>();
+    plain::<Nanos>();
+    plain::<ParseError>();
+    plain::<Quota>();
+    plain::<QuotaError>();
+    plain::<Rate>();
+    plain::<Remaining>();
+    plain::<WindowLimit>();
+    plain::<WindowState>();
+    plain::<WindowStep>();
+
+    fn error<T: core::error::Error + Send + Sync + 'static>() {}
+    error::<Denied>();
+    error::<ParseError>();
+    error::<QuotaError>();
+}
+
+#[test]
+fn what_is_small() {
+    use core::mem::size_of;
+    assert_eq!((size_of::<BucketCell>(), size_of::<BucketState>(), size_of::<WindowState>()), (8, 8, 8));
+    assert!(size_of::<Result<Admitted, Denied>>() <= 32);
+}
