@@ -1,0 +1,263 @@
+//! What a person types. `options` turns it into what a run needs.
+
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand, ValueEnum};
+use sluicegate_core::Limit;
+
+/// Exact rate limiting, asked from the command line.
+#[derive(Debug, Parser)]
+#[command(name = "sluicegate", version, about, max_term_width = 110)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Replay access logs against a limit: what would it have admitted, and whom would it have refused?
+    Replay(Box<ReplayArgs>),
+}
+
+/// Replay access logs against a limit: what would it have admitted, and whom would it have refused?
+///
+/// The log is the clock: every request is decided at the time that its line says, by the same code that a server with
+/// this limit runs. A report goes to standard output; unreadable lines are counted, and the first few are named on
+/// standard error.
+#[derive(Debug, Parser)]
+#[command(after_help = SHORT_EXAMPLES, after_long_help = EXAMPLES, next_line_help = false)]
+pub(crate) struct ReplayArgs {
+    /// Logs to read, in this order; `-` is standard input, gzip is recognised
+    ///
+    /// Logs to read, in this order. `-` is standard input. Files that begin as gzip files do are unpacked, whatever their
+    /// names.
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<std::path::PathBuf>,
+
+    /// The limit for each key: TOKENS/PERIOD [burst N], off or deny
+    ///
+    /// The limit for each key: TOKENS/PERIOD, as in 300/1m, 7/3s or 1/30d, with units ns us ms s m h d. A token bucket
+    /// may be given a burst of its own: `7/3s burst 20`; without, the burst is TOKENS. `off` admits and `deny` refuses
+    /// everything.
+    #[arg(long, value_name = "LIMIT", default_value = "10/1m", help_heading = "What to ask")]
+    pub(crate) limit: Limit,
+
+    /// How much a token bucket holds, instead of the limit's own burst
+    #[arg(long, value_name = "N", help_heading = "What to ask", allow_negative_numbers = true)]
+    #[arg(value_parser = parse_burst)]
+    pub(crate) burst: Option<u64>,
+
+    /// token-bucket or fixed-window
+    ///
+    /// token-bucket: refills smoothly and admits a burst at once; between any two instants no more than the burst and what
+    /// was refilled meanwhile.
+    ///
+    /// fixed-window: TOKENS in each window of PERIOD. Windows are aligned to the Unix epoch, so windows of 1m begin with
+    /// the minutes of UTC, and of 1d with its days.
+    #[arg(long, value_name = "ALGORITHM", default_value = "token-bucket", help_heading = "What to ask")]
+    #[arg(value_parser = Algorithm::parse)]
+    pub(crate) algorithm: Algorithm,
+
+    /// What has a limit of its own: ip, path, method, status, or all for one shared limit [default: ip]
+    ///
+    /// What has a limit of its own: each client address (ip), each path without its query string, each method, each
+    /// status; or all requests together (all). With --pattern the key is what its group `key` holds, and --by only names
+    /// it in the report, except that `all` still puts all requests together. [default: ip]
+    #[arg(long, value_enum, value_name = "KEY", hide_possible_values = true, help_heading = "What to ask")]
+    pub(crate) by: Option<By>,
+
+    /// What a request takes: 1, or its response size in bytes [default: 1]
+    ///
+    /// What a request takes from its limit: 1, or the bytes of its response, a size of `-` being 0. Then the limit counts
+    /// bytes: --limit 5000000/1m. A request larger than the limit holds is always refused. With --pattern, the group
+    /// `cost` is taken where there is one, unless this says 1. [default: 1]
+    #[arg(long, value_enum, value_name = "COST", hide_possible_values = true, help_heading = "What to ask")]
+    pub(crate) cost: Option<Cost>,
+
+    /// auto, common, combined, json-lines, or regex with --pattern [default: auto]
+    ///
+    /// auto: each file is what its first readable line is, json-lines or common (of which combined is a longer form).
+    ///
+    /// common: `ADDRESS IDENT USER [TIME] "METHOD PATH PROTOCOL" STATUS BYTES`, and anything may follow.
+    ///
+    /// combined: the same, and "REFERRER" "AGENT" must follow.
+    ///
+    /// json-lines: one object a line; the first of these that a line has is taken:
+    /// time timestamp ts @timestamp time_iso8601 time_local msec datetime date;
+    /// ip remote_addr client_ip remote_ip clientip client remote_host;
+    /// path uri request_uri url (or the path in request);
+    /// method request_method http_method verb (or the method in request);
+    /// status status_code response_code code;
+    /// bytes body_bytes_sent bytes_sent response_size size content_length.
+    ///
+    /// regex: what --pattern says.
+    #[arg(long, value_enum, value_name = "FORMAT", hide_possible_values = true, help_heading = "How to read")]
+    pub(crate) format: Option<FormatName>,
+
+    /// A regular expression with the groups `time` and `key`, and perhaps `cost`
+    ///
+    /// A regular expression with the named groups `time` and `key`, and perhaps `cost`, that finds them in a line of any
+    /// log; implies --format regex. Syntax: https://docs.rs/regex
+    #[arg(long, value_name = "RE", help_heading = "How to read", allow_hyphen_values = true)]
+    pub(crate) pattern: Option<String>,
+
+    /// A strptime format for times, such as "%Y-%m-%d %H:%M:%S"
+    ///
+    /// A strptime format for times, such as "%Y-%m-%d %H:%M:%S%.f %z". Without it times may be RFC 3339
+    /// (2015-05-17T10:05:03Z, or without a zone), as in common logs (17/May/2015:10:05:03 +0000), or a Unix time in
+    /// seconds with or without a fraction, milliseconds, microseconds or nanoseconds. Times without a zone are in UTC.
+    #[arg(long, value_name = "FORMAT", help_heading = "How to read", allow_hyphen_values = true)]
+    pub(crate) time_format: Option<String>,
+
+    /// Take lines as they come, instead of in the order of their times
+    ///
+    /// Decide on each line as it comes and keep none, for logs larger than memory and for pipes: memory then grows only
+    /// with the number of keys. Lines that are out of order are decided at their own, late time, as a limiter with such a
+    /// clock would. Without --stream all lines of all files are first put in the order of their times; lines with equal
+    /// times stay in the order they were read.
+    #[arg(long, help_heading = "How to read")]
+    pub(crate) stream: bool,
+
+    /// Stop at the first line that cannot be read
+    #[arg(long, help_heading = "How to read")]
+    pub(crate) strict: bool,
+
+    /// How many of the most refused keys to list
+    #[arg(long, value_name = "N", default_value_t = 10, help_heading = "What to print", allow_negative_numbers = true)]
+    #[arg(value_parser = parse_top)]
+    pub(crate) top: usize,
+
+    /// Print one JSON object instead of tables
+    ///
+    /// Print one JSON object instead of tables: requests, admitted, denied, keys, denied_keys, unparsed, out_of_order,
+    /// from, to, limit, algorithm, by, top_denied[] with key, requests, denied, first_denied_at. Times are RFC 3339 in
+    /// UTC; from and to are null when no line was read.
+    #[arg(long, help_heading = "What to print")]
+    pub(crate) json: bool,
+
+    /// Draw admitted and denied requests over time into this SVG file
+    #[arg(long, value_name = "OUT.svg", help_heading = "What to print")]
+    pub(crate) plot: Option<std::path::PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Algorithm {
+    TokenBucket,
+    FixedWindow,
+}
+
+impl Algorithm {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::TokenBucket => "token-bucket",
+            Self::FixedWindow => "fixed-window",
+        }
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "token-bucket" => Ok(Self::TokenBucket),
+            "fixed-window" => Ok(Self::FixedWindow),
+            "sliding-log" => {
+                Err("sliding-log is not available in this version; available: token-bucket, fixed-window".to_owned())
+            }
+            _ => Err("available: token-bucket, fixed-window".to_owned()),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum By {
+    Ip,
+    Path,
+    Method,
+    Status,
+    All,
+}
+
+impl By {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Ip => "ip",
+            Self::Path => "path",
+            Self::Method => "method",
+            Self::Status => "status",
+            Self::All => "all",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Cost {
+    #[value(name = "1")]
+    One,
+    Bytes,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FormatName {
+    Auto,
+    Common,
+    Combined,
+    JsonLines,
+    Regex,
+}
+
+fn parse_burst(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("expected a whole number from 1 to {}", u64::MAX))
+}
+
+fn parse_top(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "expected a whole number, 0 for none".to_owned())
+}
+
+/// Whether clap's answer is help or the version, and not a complaint.
+pub(crate) fn is_for_reading(error: &clap::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    )
+}
+
+/// clap's complaint without its usage and its pointers to help, in one line.
+pub(crate) fn in_one_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    let mut line = String::new();
+    for part in text.lines().map(str::trim) {
+        if part.starts_with("Usage:") || part.starts_with("For more information") {
+            break;
+        }
+        if !part.is_empty() {
+            if !line.is_empty() {
+                line.push_str(if part.starts_with("tip:") { "; " } else { " " });
+            }
+            line.push_str(part);
+        }
+    }
+    crate::escape::escaped(&line).to_string()
+}
+
+const SHORT_EXAMPLES: &str = "\
+Examples:
+  sluicegate replay access.log --limit 300/1m
+  zcat old/*.gz | sluicegate replay - --stream --limit '7/3s burst 20' --by path
+
+--help says more.";
+
+const EXAMPLES: &str = "\
+Examples:
+  Would 300 requests a minute for each address have hurt anyone?
+      sluicegate replay access.log access.log.1.gz --limit 300/1m
+
+  The same for each path, with room for short bursts, and a picture:
+      sluicegate replay access.log --limit '7/3s burst 20' --by path --plot paths.svg
+
+  All traffic together, at most 50 MB a minute:
+      sluicegate replay access.log --limit 50000000/1m --cost bytes --by all
+
+  A log of one's own, from a pipe, for a script:
+      journalctl -u api -o cat | sluicegate replay - --stream --json \\
+          --pattern '^(?<time>\\S+) user=(?<key>\\w+)' --limit 100/1h
+
+Exit code: 0 when the logs were replayed, whatever was refused; 2 when an option or a file is wrong, or --strict met
+an unreadable line. Empty lines are skipped; lines longer than 1 MiB count as unreadable.";

@@ -1,0 +1,137 @@
+//! What a run needs, checked: nothing after this asks again whether options go together.
+
+use std::path::{Path, PathBuf};
+
+use sluicegate_core::Limit;
+
+use crate::args::{Algorithm, By, Cost, FormatName, ReplayArgs};
+use crate::error::Error;
+use crate::escape::escaped;
+use crate::format::{Format, Pattern, Selection};
+use crate::input::Source;
+use crate::limiter::Limiter;
+use crate::output::Target;
+use crate::time::TimeFormat;
+
+#[derive(Debug)]
+pub(crate) struct Options {
+    pub(crate) sources: Vec<Source>,
+    pub(crate) format: Format,
+    pub(crate) limit: Limit,
+    pub(crate) algorithm: Algorithm,
+    pub(crate) limiter: Limiter,
+    /// What the report calls the keys.
+    pub(crate) by: &'static str,
+    /// Whether requests take more or less than 1 each.
+    pub(crate) is_weighted: bool,
+    pub(crate) is_stream: bool,
+    pub(crate) is_strict: bool,
+    pub(crate) top: usize,
+    pub(crate) json: bool,
+    pub(crate) plot: Option<Target>,
+}
+
+impl Options {
+    /// Checks everything that can be checked before a log is read: options, files, and where the plot will go.
+    pub(crate) fn new(args: ReplayArgs) -> Result<Self, Error> {
+        let limit = limit(args.limit, args.burst, args.algorithm)?;
+        let limiter = Limiter::new(limit, args.algorithm)
+            .map_err(|error| usage(format!("invalid value '{limit}' for '--limit <LIMIT>': {error}")))?;
+        let time = time_format(args.time_format.as_deref())?;
+        let format = format(args.format, args.pattern.as_deref(), args.by, args.cost, time)?;
+        let sources = sources(&args.files)?;
+        let plot = args.plot.map(|path| Target::new(path, &sources)).transpose()?;
+        let by = match (&format, args.by) {
+            (_, Some(by)) => by.name(),
+            (Format::Regex(_), None) => "key",
+            (_, None) => By::Ip.name(),
+        };
+        let is_weighted = match &format {
+            Format::Regex(pattern) => pattern.has_cost(),
+            _ => args.cost == Some(Cost::Bytes),
+        };
+        Ok(Self {
+            sources,
+            format,
+            limit,
+            algorithm: args.algorithm,
+            limiter,
+            by,
+            is_weighted,
+            is_stream: args.stream,
+            is_strict: args.strict,
+            top: args.top,
+            json: args.json,
+            plot,
+        })
+    }
+}
+
+fn limit(limit: Limit, burst: Option<u64>, algorithm: Algorithm) -> Result<Limit, Error> {
+    let Some(burst) = burst else {
+        return Ok(limit);
+    };
+    if algorithm == Algorithm::FixedWindow {
+        return Err(usage(format!(
+            "'--burst {burst}' does not go with '--algorithm fixed-window': a window admits its limit and has no other burst"
+        )));
+    }
+    match limit {
+        Limit::Quota(quota) => quota
+            .burst(burst)
+            .map(Limit::Quota)
+            .map_err(|error| usage(format!("invalid value '{burst}' for '--burst <N>': {error}"))),
+        Limit::Unlimited | Limit::DenyAll => Err(usage(format!(
+            "'--burst {burst}' does not go with '--limit {limit}': only a limit of TOKENS/PERIOD, such as 10/1m, has a burst"
+        ))),
+    }
+}
+
+fn time_format(text: Option<&str>) -> Result<TimeFormat, Error> {
+    let Some(text) = text else {
+        return Ok(TimeFormat::Known);
+    };
+    TimeFormat::strptime(text)
+        .map_err(|error| usage(format!("invalid value '{}' for '--time-format <FORMAT>': {error}", escaped(text))))
+}
+
+fn format(
+    name: Option<FormatName>,
+    pattern: Option<&str>,
+    by: Option<By>,
+    cost: Option<Cost>,
+    time: TimeFormat,
+) -> Result<Format, Error> {
+    let selection = Selection { by: by.unwrap_or(By::Ip), cost: cost.unwrap_or(Cost::One), time };
+    let invalid = |pattern: &str, reason: String| {
+        usage(format!("invalid value '{}' for '--pattern <RE>': {reason}", escaped(pattern)))
+    };
+    match (name, pattern) {
+        (None | Some(FormatName::Regex), Some(pattern)) => {
+            let regex =
+                Pattern::new(pattern, selection, cost == Some(Cost::One)).map_err(|reason| invalid(pattern, reason))?;
+            Ok(Format::Regex(Box::new(regex)))
+        }
+        (Some(FormatName::Regex), None) => {
+            Err(usage("'--format regex' needs '--pattern <RE>' with the named groups `time` and `key`".to_owned()))
+        }
+        (Some(_), Some(pattern)) => {
+            Err(invalid(pattern, "it goes only with '--format regex', which may be left out".to_owned()))
+        }
+        (None | Some(FormatName::Auto), None) => Ok(Format::Auto(selection)),
+        (Some(FormatName::Common), None) => Ok(Format::Common(selection)),
+        (Some(FormatName::Combined), None) => Ok(Format::Combined(selection)),
+        (Some(FormatName::JsonLines), None) => Ok(Format::JsonLines(selection)),
+    }
+}
+
+fn sources(files: &[PathBuf]) -> Result<Vec<Source>, Error> {
+    if files.iter().filter(|path| path.as_path() == Path::new("-")).count() > 1 {
+        return Err(usage("'-' is named twice: standard input can be read once".to_owned()));
+    }
+    files.iter().map(|path| Source::new(path)).collect()
+}
+
+fn usage(message: String) -> Error {
+    Error::Usage(message)
+}

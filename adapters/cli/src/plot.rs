@@ -1,0 +1,154 @@
+//! A picture: admitted and denied requests over time, as SVG.
+
+use std::ops::Range;
+
+use jiff::tz::Offset;
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+use plotters::prelude::*;
+
+use crate::options::Options;
+use crate::replay::Replayed;
+use crate::timeline::WIDTHS;
+
+/// An SVG document.
+pub(crate) fn render(options: &Options, replayed: &Replayed<'_>) -> String {
+    let mut document = String::new();
+    {
+        let area = SVGBackend::with_string(&mut document, SIZE).into_drawing_area();
+        // Drawing into a string cannot fail.
+        let _ = draw(&area, options, replayed);
+        let _ = area.present();
+    }
+    document
+}
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
+
+fn draw(
+    area: &Area<'_>,
+    options: &Options,
+    replayed: &Replayed<'_>,
+) -> Result<(), DrawingAreaErrorKind<<SVGBackend<'static> as DrawingBackend>::ErrorType>> {
+    let tally = &replayed.tally;
+    let intervals = tally.timeline.covering(BARS);
+    let width = intervals.width;
+    let first = intervals.counts.first().map_or(0, |(number, _)| number * width);
+    let end = intervals.counts.last().map_or(width, |(number, _)| (number + 1).saturating_mul(width));
+    let tallest = intervals.counts.iter().map(|(_, counts)| counts.total()).max().unwrap_or(0).max(1);
+
+    area.fill(&WHITE)?;
+    let title = format!(
+        "{} ({}) by {}: {} admitted, {} denied",
+        options.limit,
+        options.algorithm.name(),
+        options.by,
+        tally.requests - tally.denied,
+        tally.denied
+    );
+    let mut chart = ChartBuilder::on(area)
+        .margin(16)
+        .caption(title, ("sans-serif", 20))
+        .x_label_area_size(48)
+        .y_label_area_size(72)
+        .build_cartesian_2d(Times(first..end), 0..tallest + tallest.div_ceil(4))?;
+    chart
+        .configure_mesh()
+        .disable_x_mesh()
+        .light_line_style(TRANSPARENT)
+        .bold_line_style(BLACK.mix(0.12))
+        .x_desc("time (UTC)")
+        .y_desc(format!("requests per {}", width_name(width)))
+        .x_labels(LABELS)
+        .label_style(("sans-serif", 14))
+        .axis_desc_style(("sans-serif", 15))
+        .draw()?;
+
+    let bars = |is_denied: bool| {
+        let style = if is_denied { DENIED } else { ADMITTED }.filled();
+        intervals.counts.iter().filter_map(move |(number, counts)| {
+            let (bottom, top) = if is_denied { (counts.admitted, counts.total()) } else { (0, counts.admitted) };
+            let (left, right) = (number * width, (number + 1).saturating_mul(width));
+            (bottom < top).then(|| Rectangle::new([(left, bottom), (right, top)], style))
+        })
+    };
+    for (name, is_denied) in [("admitted", false), ("denied", true)] {
+        let colour = if is_denied { DENIED } else { ADMITTED };
+        chart
+            .draw_series(bars(is_denied))?
+            .label(name)
+            .legend(move |(x, y)| Rectangle::new([(x, y - 6), (x + 16, y + 6)], colour.filled()));
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperRight)
+        .background_style(WHITE.mix(0.85))
+        .border_style(BLACK.mix(0.3))
+        .label_font(("sans-serif", 15))
+        .draw()
+}
+
+/// An axis of nanoseconds since the Unix epoch, with its marks where people expect them.
+struct Times(Range<i64>);
+
+impl Times {
+    fn length(&self) -> i128 {
+        (i128::from(self.0.end) - i128::from(self.0.start)).max(1)
+    }
+}
+
+impl Ranged for Times {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = i64;
+
+    fn map(&self, value: &i64, (low, high): (i32, i32)) -> i32 {
+        let offset = i128::from(*value) - i128::from(self.0.start);
+        let pixels = offset * i128::from(high - low) / self.length();
+        low.saturating_add(i32::try_from(pixels).unwrap_or(i32::MAX))
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<i64> {
+        let most = hint.max_num_points().clamp(2, LABELS) as i128;
+        let width = WIDTHS.into_iter().find(|width| self.length() / i128::from(*width) < most);
+        let width = width.unwrap_or(WIDTHS[WIDTHS.len() - 1]);
+        let first = self.0.start.div_euclid(width) + i64::from(self.0.start.rem_euclid(width) != 0);
+        (first..).map_while(|number| number.checked_mul(width)).take_while(|time| *time <= self.0.end).collect()
+    }
+
+    fn range(&self) -> Range<i64> {
+        self.0.clone()
+    }
+}
+
+impl ValueFormatter<i64> for Times {
+    fn format_ext(&self, value: &i64) -> String {
+        const SECOND: i128 = 1_000_000_000;
+        let Ok(timestamp) = jiff::Timestamp::from_nanosecond(i128::from(*value)) else {
+            return String::new();
+        };
+        let format = match self.length() / SECOND {
+            0..=9 => "%H:%M:%S%.3f",
+            10..=599 => "%H:%M:%S",
+            600..=43_199 => "%H:%M",
+            43_200..=1_209_599 => "%m-%d %H:%M",
+            _ => "%Y-%m-%d",
+        };
+        Offset::UTC.to_datetime(timestamp).strftime(format).to_string()
+    }
+}
+
+fn width_name(width: i64) -> String {
+    const UNITS: [(i64, &str); 4] =
+        [(86_400_000_000_000, "d"), (3_600_000_000_000, "h"), (60_000_000_000, "min"), (1_000_000_000, "s")];
+    match UNITS.into_iter().find(|(unit, _)| width % unit == 0) {
+        Some((unit, name)) if width == unit => name.to_owned(),
+        Some((unit, name)) => format!("{} {name}", width / unit),
+        None => format!("{} ms", width / 1_000_000),
+    }
+}
+
+const SIZE: (u32, u32) = (1_080, 480);
+const BARS: usize = 180;
+const LABELS: usize = 9;
+/// Told apart also by who sees no red or green.
+const ADMITTED: RGBColor = RGBColor(86, 146, 190);
+const DENIED: RGBColor = RGBColor(213, 94, 0);
