@@ -286,7 +286,7 @@ mod tests {
             steps
                 .into_iter()
                 .map(|(jump, cost)| {
-                    time = (time + jump).clamp(-60_000 * DAY, 100_000 * DAY) / second * second;
+                    time = time.saturating_add(jump).clamp(-60_000 * DAY, 100_000 * DAY) / second * second;
                     (time, cost)
                 })
                 .collect()

@@ -85,7 +85,7 @@ fn most_refused(text: &mut String, options: &Options, tally: &Tally<'_>) {
 }
 
 fn timeline(text: &mut String, tally: &Tally<'_>) {
-    let intervals = tally.timeline.at_most(ROWS);
+    let intervals = tally.timeline.telling(ROWS);
     let largest = intervals.counts.iter().map(|(_, counts)| counts.total()).max().unwrap_or(1);
     let _ = writeln!(
         text,

@@ -17,7 +17,7 @@ pub(crate) struct LogTime(i64);
 impl LogTime {
     /// The time `nanoseconds` after the Unix epoch, where it is within bounds.
     pub(crate) fn new(nanoseconds: i128) -> Option<Self> {
-        if nanoseconds < EARLIEST || nanoseconds > LATEST {
+        if !(EARLIEST..=LATEST).contains(&nanoseconds) {
             return None;
         }
         i64::try_from(nanoseconds).ok().map(Self)

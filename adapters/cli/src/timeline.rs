@@ -8,13 +8,21 @@ use crate::time::LogTime;
 ///
 /// Intervals begin at multiples of their width from the Unix epoch. Only those with requests are kept, so one line with a
 /// date far off does not blur all others.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Timeline {
     /// An index into [`WIDTHS`].
     width: usize,
     intervals: BTreeMap<i64, Counts>,
     /// The interval that requests come in, not yet among the others.
     current: Option<(i64, Counts)>,
+    /// Most logs know no fractions of a second; then intervals have none.
+    is_whole_seconds: bool,
+}
+
+impl Default for Timeline {
+    fn default() -> Self {
+        Self { width: 0, intervals: BTreeMap::new(), current: None, is_whole_seconds: true }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,6 +45,7 @@ impl Counts {
 impl Timeline {
     pub(crate) fn count(&mut self, time: LogTime, is_admitted: bool) {
         let index = time.nanos().div_euclid(WIDTHS[self.width]);
+        self.is_whole_seconds &= time.nanos() % SECOND == 0;
         let one = Counts { admitted: u64::from(is_admitted), denied: u64::from(!is_admitted) };
         match &mut self.current {
             Some((current, counts)) if *current == index => counts.add(one),
@@ -51,8 +60,15 @@ impl Timeline {
         }
     }
 
+    /// At most `most` intervals that show something: all from the first request to the last, or, where few of those would
+    /// hold any, the finest of which `most` do.
+    pub(crate) fn telling(&self, most: usize) -> Intervals {
+        let covering = self.covering(most);
+        if covering.counts.len() > FEW { covering } else { self.at_most(most) }
+    }
+
     /// The finest intervals of which at most `most` hold requests.
-    pub(crate) fn at_most(&self, most: usize) -> Intervals {
+    fn at_most(&self, most: usize) -> Intervals {
         self.until(|timeline| timeline.intervals.len() <= most)
     }
 
@@ -67,6 +83,9 @@ impl Timeline {
     fn until(&self, is_enough: impl Fn(&Self) -> bool) -> Intervals {
         let mut timeline = self.clone();
         timeline.settle();
+        while timeline.is_whole_seconds && WIDTHS[timeline.width] < SECOND {
+            timeline.widen();
+        }
         while !is_enough(&timeline) && timeline.width + 1 < WIDTHS.len() {
             timeline.widen();
         }
@@ -134,6 +153,9 @@ pub(crate) const WIDTHS: [i64; 23] = [
     3640 * DAY,
 ];
 
+/// A log of so few intervals has long pauses.
+const FEW: usize = 3;
+
 /// More than anybody looks at, and little to keep.
 const MOST: usize = 4_000;
 
@@ -165,5 +187,17 @@ mod tests {
         let covering = timeline.covering(100).counts;
         assert!(covering[covering.len() - 1].0 - covering[0].0 < 100);
         assert!(timeline.at_most(24).counts.len() <= 24);
+        // Years away from everything else, the first and the last leave the others apart from each other.
+        assert_eq!(covering.len(), 3);
+        assert!(timeline.telling(24).counts.len() > 10);
+    }
+
+    #[test]
+    fn intervals_are_as_fine_as_the_times() {
+        let mut timeline = Timeline::default();
+        timeline.count(LogTime::new(7_000_000_000).unwrap(), true);
+        assert_eq!(timeline.telling(24).width, SECOND);
+        timeline.count(LogTime::new(7_003_000_000).unwrap(), true);
+        assert_eq!(timeline.telling(24).width, MS);
     }
 }
