@@ -24,20 +24,18 @@ pub(crate) enum Command {
 /// this limit runs. A report goes to standard output; unreadable lines are counted, and the first few are named on
 /// standard error.
 #[derive(Debug, Parser)]
-#[command(after_help = SHORT_EXAMPLES, after_long_help = EXAMPLES, next_line_help = false)]
+#[command(after_help = SHORT_EXAMPLES, after_long_help = EXAMPLES, max_term_width = 110)]
 pub(crate) struct ReplayArgs {
-    /// Logs to read, in this order; `-` is standard input, gzip is recognised
+    /// Logs to read, in this order; `-` is standard input
     ///
-    /// Logs to read, in this order. `-` is standard input. Files that begin as gzip files do are unpacked, whatever their
-    /// names.
+    /// Files that begin as gzip files do are unpacked, whatever their names.
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<std::path::PathBuf>,
 
-    /// The limit for each key: TOKENS/PERIOD [burst N], off or deny
+    /// The limit of each key: TOKENS/PERIOD [burst N], off or deny
     ///
-    /// The limit for each key: TOKENS/PERIOD, as in 300/1m, 7/3s or 1/30d, with units ns us ms s m h d. A token bucket
-    /// may be given a burst of its own: `7/3s burst 20`; without, the burst is TOKENS. `off` admits and `deny` refuses
-    /// everything.
+    /// As in 300/1m, 7/3s or 1/30d; units are ns us ms s m h d. A token bucket may have a burst of its own, as in
+    /// '7/3s burst 20'; otherwise its burst is TOKENS. off admits and deny refuses everything.
     #[arg(long, value_name = "LIMIT", default_value = "10/1m", help_heading = "What to ask")]
     pub(crate) limit: Limit,
 
@@ -48,72 +46,67 @@ pub(crate) struct ReplayArgs {
 
     /// token-bucket or fixed-window
     ///
-    /// token-bucket: refills smoothly and admits a burst at once; between any two instants no more than the burst and what
-    /// was refilled meanwhile.
+    /// A token bucket refills smoothly and admits a burst at once: between any two instants no more than the burst and
+    /// what was refilled meanwhile.
     ///
-    /// fixed-window: TOKENS in each window of PERIOD. Windows are aligned to the Unix epoch, so windows of 1m begin with
-    /// the minutes of UTC, and of 1d with its days.
+    /// A fixed window admits TOKENS in each window of PERIOD. Windows are aligned to the Unix epoch: those of 1m begin with
+    /// the minutes of UTC, those of 1d with its days.
     #[arg(long, value_name = "ALGORITHM", default_value = "token-bucket", help_heading = "What to ask")]
     #[arg(value_parser = Algorithm::parse)]
     pub(crate) algorithm: Algorithm,
 
-    /// What has a limit of its own: ip, path, method, status, or all for one shared limit [default: ip]
+    /// What has a limit of its own: ip, path, method, status, or all together [default: ip]
     ///
-    /// What has a limit of its own: each client address (ip), each path without its query string, each method, each
-    /// status; or all requests together (all). With --pattern the key is what its group `key` holds, and --by only names
-    /// it in the report, except that `all` still puts all requests together. [default: ip]
+    /// Paths are taken without their query strings. With --pattern the key is what its group `key` holds, and --by only
+    /// names it in the report; except that all still puts all requests together.
     #[arg(long, value_enum, value_name = "KEY", hide_possible_values = true, help_heading = "What to ask")]
     pub(crate) by: Option<By>,
 
-    /// What a request takes: 1, or its response size in bytes [default: 1]
+    /// What a request takes from its limit: 1, or its response size in bytes [default: 1]
     ///
-    /// What a request takes from its limit: 1, or the bytes of its response, a size of `-` being 0. Then the limit counts
-    /// bytes: --limit 5000000/1m. A request larger than the limit holds is always refused. With --pattern, the group
-    /// `cost` is taken where there is one, unless this says 1. [default: 1]
+    /// With bytes the limit counts bytes, as in --limit 5000000/1m. A size of `-` is 0. A request larger than the limit
+    /// holds is always refused. With --pattern its group `cost` is taken where there is one, unless this says 1.
     #[arg(long, value_enum, value_name = "COST", hide_possible_values = true, help_heading = "What to ask")]
     pub(crate) cost: Option<Cost>,
 
     /// auto, common, combined, json-lines, or regex with --pattern [default: auto]
     ///
-    /// auto: each file is what its first readable line is, json-lines or common (of which combined is a longer form).
+    /// auto takes each file for what its first readable line is: json-lines or common.
     ///
-    /// common: `ADDRESS IDENT USER [TIME] "METHOD PATH PROTOCOL" STATUS BYTES`, and anything may follow.
+    /// common is `ADDRESS IDENT USER [TIME] "METHOD PATH PROTOCOL" STATUS BYTES`, and anything may follow.
     ///
-    /// combined: the same, and "REFERRER" "AGENT" must follow.
+    /// combined is the same, and "REFERRER" "AGENT" must follow.
     ///
-    /// json-lines: one object a line; the first of these that a line has is taken:
-    /// time timestamp ts @timestamp time_iso8601 time_local msec datetime date;
-    /// ip remote_addr client_ip remote_ip clientip client remote_host;
-    /// path uri request_uri url (or the path in request);
-    /// method request_method http_method verb (or the method in request);
-    /// status status_code response_code code;
-    /// bytes body_bytes_sent bytes_sent response_size size content_length.
-    ///
-    /// regex: what --pattern says.
+    /// json-lines is one object a line, from which the first of these fields is taken that it has:
+    /// {n}  time    time timestamp ts @timestamp time_iso8601 time_local msec datetime date
+    /// {n}  ip      ip remote_addr client_ip remote_ip clientip client remote_host
+    /// {n}  path    path uri request_uri url, or the path in request
+    /// {n}  method  method request_method http_method verb, or the method in request
+    /// {n}  status  status status_code response_code code
+    /// {n}  bytes   bytes body_bytes_sent bytes_sent response_size size content_length
     #[arg(long, value_enum, value_name = "FORMAT", hide_possible_values = true, help_heading = "How to read")]
     pub(crate) format: Option<FormatName>,
 
-    /// A regular expression with the groups `time` and `key`, and perhaps `cost`
+    /// A regular expression with groups named time and key, and perhaps cost, for any log
     ///
-    /// A regular expression with the named groups `time` and `key`, and perhaps `cost`, that finds them in a line of any
-    /// log; implies --format regex. Syntax: https://docs.rs/regex
+    /// As in '^(?<time>\S+) user=(?<key>\w+)'. It implies --format regex. The syntax is that of https://docs.rs/regex.
     #[arg(long, value_name = "RE", help_heading = "How to read", allow_hyphen_values = true)]
     pub(crate) pattern: Option<String>,
 
-    /// A strptime format for times, such as "%Y-%m-%d %H:%M:%S"
+    /// A strptime format for times, as in "%Y-%m-%d %H:%M:%S%.f %z"
     ///
-    /// A strptime format for times, such as "%Y-%m-%d %H:%M:%S%.f %z". Without it times may be RFC 3339
-    /// (2015-05-17T10:05:03Z, or without a zone), as in common logs (17/May/2015:10:05:03 +0000), or a Unix time in
-    /// seconds with or without a fraction, milliseconds, microseconds or nanoseconds. Times without a zone are in UTC.
+    /// Without it a time may be RFC 3339 (2015-05-17T10:05:03Z), the common log's (17/May/2015:10:05:03 +0000), or a Unix
+    /// time: in seconds, also with a fraction, or in milliseconds, microseconds or nanoseconds, told apart by their size.
+    /// A time without a zone is in UTC. A time before 1800 or after 2261 cannot be read.
     #[arg(long, value_name = "FORMAT", help_heading = "How to read", allow_hyphen_values = true)]
     pub(crate) time_format: Option<String>,
 
-    /// Take lines as they come, instead of in the order of their times
+    /// Take lines as they come, not in the order of their times
     ///
-    /// Decide on each line as it comes and keep none, for logs larger than memory and for pipes: memory then grows only
-    /// with the number of keys. Lines that are out of order are decided at their own, late time, as a limiter with such a
-    /// clock would. Without --stream all lines of all files are first put in the order of their times; lines with equal
-    /// times stay in the order they were read.
+    /// For logs larger than memory and for pipes: no line is kept, and memory grows only with the number of keys. Lines
+    /// that are out of order are decided at their own, late times, as by a limiter whose clock did that. Without
+    /// --stream the lines of all files are first put in the order of their times, 16 bytes each; those with equal times
+    /// stay in the order they were read.
     #[arg(long, help_heading = "How to read")]
     pub(crate) stream: bool,
 
@@ -128,9 +121,9 @@ pub(crate) struct ReplayArgs {
 
     /// Print one JSON object instead of tables
     ///
-    /// Print one JSON object instead of tables: requests, admitted, denied, keys, denied_keys, unparsed, out_of_order,
-    /// from, to, limit, algorithm, by, top_denied[] with key, requests, denied, first_denied_at. Times are RFC 3339 in
-    /// UTC; from and to are null when no line was read.
+    /// Its fields are requests, admitted, denied, keys, denied_keys, unparsed, out_of_order, from, to, limit, algorithm,
+    /// by, and top_denied, a list of objects with key, requests, denied, first_denied_at. Times are RFC 3339 in UTC; from
+    /// and to are null when no line was read.
     #[arg(long, help_heading = "What to print")]
     pub(crate) json: bool,
 
