@@ -391,6 +391,32 @@ fn no_error_accumulates_at_nanosecond_readings() {
 }
 
 #[test]
+fn a_rate_with_an_exact_grid_is_exact_to_the_nanosecond_for_ever() {
+    // On a grid of powers of two these instants, a seventh or a ninth of a nanosecond apart from a whole one, would be
+    // off by one now and then.
+    for (quota, step_by) in [
+        (quota!("7/3s burst 40"), 9_460_730_472_580_801),
+        (quota!("9/1s burst 40"), 9_460_730_472_580_803),
+        (quota!("100/1s burst 40"), 9_460_730_472_580_807),
+        (quota!("300/1m burst 40"), 9_460_730_472_580_809),
+        (quota!("8/7us burst 40"), 9_460_730_472_580_811),
+    ] {
+        assert!(Ideal::full(quota).is_exact(), "{quota}");
+        let step = BucketStep::new(quota);
+        for index in 0..100 {
+            let now = Nanos::new(index * step_by);
+            let (state, _) = step.try_acquire(BucketState::FULL, now, 40);
+            for cost in 1..=40 {
+                let wait = (cost * quota.rate().period_nanos()).div_ceil(quota.rate().tokens());
+                let retry_after = Duration::from_nanos(wait);
+                let (_, decision) = step.try_acquire(state, now, cost);
+                assert_eq!(decision, Err(Denied::RateLimited { retry_after }), "{quota}, {cost} at {now}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_key_never_seen_is_full_at_every_reading() {
     for quota in [quota!("7/3s burst 20"), quota!("700_000_000/1s"), quota!("1/30d")] {
         let step = BucketStep::new(quota);

@@ -53,7 +53,7 @@ pub(crate) fn quota() -> impl Strategy<Value = Quota> + Clone {
             let rate = Rate::new(tokens, Duration::from_nanos(period)).unwrap();
             match Quota::with_burst(rate, burst.unwrap_or(tokens)) {
                 Ok(quota) => return quota,
-                Err(QuotaError::BurstTooLarge { largest, .. }) => burst = Some(largest),
+                Err(QuotaError::BurstTooLarge { largest, .. }) if burst != Some(largest) => burst = Some(largest),
                 Err(QuotaError::RateTooHigh { .. }) => tokens /= 2,
                 Err(error) => panic!("{error}"),
             }
