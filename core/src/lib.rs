@@ -67,6 +67,10 @@ pub use quota::{Limit, Quota};
 pub use rate::{PER_DAY, PER_HOUR, PER_MINUTE, PER_SECOND, QuotaError, Rate};
 pub use shard::{CachePadded, CounterShard, FixedShard, HashedShard, ShardId};
 pub use sharded_window::{Shard, ShardedWindow, Shards, WindowLimit, WindowState, WindowStep};
+/// For this project's own models only: what the limiters run on while they are model-checked.
+#[cfg(all(sluicegate_loom, feature = "loom"))]
+#[doc(hidden)]
+pub use sync::ModelAtomicU64;
 pub use text::ParseError;
 pub use token_bucket::{BucketCell, BucketState, BucketStep, TokenBucket};
 

@@ -6,7 +6,85 @@
 
 #[cfg(all(sluicegate_loom, feature = "loom"))]
 mod imp {
-    pub(crate) use loom::sync::atomic::{AtomicU64, AtomicUsize};
+    use core::sync::atomic::Ordering;
+
+    use loom::sync::atomic;
+    pub(crate) use loom::sync::atomic::AtomicUsize;
+
+    /// loom's atomic, with every access in the race.
+    ///
+    /// loom 0.7.3 remembers only the last access to an atomic. A thread that loads and then swaps, as every limiter does,
+    /// hides behind its own load that another thread's load races with its swap, and loom never tries the other order.
+    /// So each access first touches a second atomic in a way that loom takes to race with every other touch. The touch
+    /// is relaxed: it orders nothing, and loads may still return every stale value that their own order allows.
+    #[derive(Debug, Default)]
+    pub struct AtomicU64 {
+        value: atomic::AtomicU64,
+        turn: AtomicUsize,
+    }
+
+    #[allow(missing_docs, clippy::missing_errors_doc, reason = "each is what it is on an atomic of the language")]
+    impl AtomicU64 {
+        pub fn new(value: u64) -> Self {
+            Self { value: atomic::AtomicU64::new(value), turn: AtomicUsize::new(0) }
+        }
+
+        pub fn load(&self, order: Ordering) -> u64 {
+            self.touch();
+            self.value.load(order)
+        }
+
+        pub fn store(&self, value: u64, order: Ordering) {
+            self.touch();
+            self.value.store(value, order);
+        }
+
+        pub fn fetch_add(&self, value: u64, order: Ordering) -> u64 {
+            self.touch();
+            self.value.fetch_add(value, order)
+        }
+
+        pub fn fetch_sub(&self, value: u64, order: Ordering) -> u64 {
+            self.touch();
+            self.value.fetch_sub(value, order)
+        }
+
+        pub fn compare_exchange(&self, current: u64, new: u64, set: Ordering, fetch: Ordering) -> Result<u64, u64> {
+            self.touch();
+            self.value.compare_exchange(current, new, set, fetch)
+        }
+
+        /// Never fails for no reason, as loom's own does not.
+        pub fn compare_exchange_weak(
+            &self,
+            current: u64,
+            new: u64,
+            set: Ordering,
+            fetch: Ordering,
+        ) -> Result<u64, u64> {
+            self.compare_exchange(current, new, set, fetch)
+        }
+
+        pub fn fetch_update(
+            &self,
+            set: Ordering,
+            fetch: Ordering,
+            mut change: impl FnMut(u64) -> Option<u64>,
+        ) -> Result<u64, u64> {
+            let mut current = self.load(fetch);
+            while let Some(next) = change(current) {
+                match self.compare_exchange(current, next, set, fetch) {
+                    Ok(previous) => return Ok(previous),
+                    Err(seen) => current = seen,
+                }
+            }
+            Err(current)
+        }
+
+        fn touch(&self) {
+            self.turn.fetch_add(0, Ordering::Relaxed);
+        }
+    }
 
     /// Tells the model that this thread cannot go on until another one has moved.
     #[inline]
@@ -27,6 +105,8 @@ mod imp {
 }
 
 pub(crate) use core::sync::atomic::Ordering;
+#[cfg(all(sluicegate_loom, feature = "loom"))]
+pub use imp::AtomicU64 as ModelAtomicU64;
 pub(crate) use imp::{AtomicU64, AtomicUsize, spin_loop};
 
 /// Declares functions that are `const`, except under loom, whose atomics cannot be made at compile time.
