@@ -1,1 +1,36 @@
-//! Stub.
+//! Models of every concurrent piece of Sluicegate, explored interleaving by interleaving.
+//!
+//! A *model* is a function that builds a limiter, races a few calls on it and asserts what must hold whatever the order.
+//! Under `--cfg sluicegate_loom` [`model`] runs it once for each interleaving, and each stale value that the memory
+//! orders allow; without the cfg it runs the same body many times on threads of the operating system.
+//!
+//! Bodies are generic over [`Bucket`] and [`Window`]: the tests run them on core's limiters, which must pass, and on
+//! those of [`known_bad`], each of which has one planted bug that its model must find.
+
+#![allow(clippy::std_instead_of_alloc, reason = "models run on a host")]
+#![allow(
+    clippy::missing_errors_doc,
+    clippy::missing_panics_doc,
+    reason = "limiters as in core; a model is there to panic"
+)]
+
+pub mod bucket;
+mod doors;
+pub mod known_bad;
+pub mod scripts;
+mod shim;
+pub mod window;
+
+pub use doors::{Answer, Bucket, CoreBucket, CoreWindow, Seat, Taken, Window};
+pub use shim::{Bound, model, models, race2, race3};
+
+/// Asserts a promise within a model. The words it fails with tell a broken promise from a limit of the model checker.
+#[macro_export]
+macro_rules! promise {
+    ($holds:expr, $($promise:tt)+) => {
+        assert!($holds, "{}: {}", $crate::BROKEN, format_args!($($promise)+))
+    };
+}
+
+/// What every failure of [`promise!`] starts with.
+pub const BROKEN: &str = "promise broken";

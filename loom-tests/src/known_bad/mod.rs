@@ -1,0 +1,17 @@
+//! Limiters with planted bugs, which the models must find: what a model cannot see, it does not check.
+//!
+//! Each door is one compact implementation, written apart from core's, with a switch for each bug. With every switch off
+//! it is sound and passes the models that find the bugs, so it is the bug that they find and not the implementation.
+
+mod bucket;
+mod window;
+
+pub use bucket::{BucketFlaws, CompactBucket};
+pub use window::{CompactWindow, WindowFlaws};
+
+/// No bug.
+#[derive(Debug)]
+pub struct Sound;
+
+impl BucketFlaws for Sound {}
+impl WindowFlaws for Sound {}

@@ -1,0 +1,85 @@
+//! Planted bugs. For each there is a model that must find it, and the same limiter without the bug passes that model.
+//!
+//! They are found only under loom, which tries every interleaving. On real threads the sound limiters are stressed and
+//! the planted bugs are reported as ignored: a race that a real thread may miss proves nothing by being missed.
+
+#[cfg(not(sluicegate_loom))]
+#[test]
+#[ignore = "planted bugs are looked for under loom only: run ci/loom.sh"]
+fn planted_bugs_are_found() {}
+
+/// One test a bug: the limiter with it fails the model, the limiter without it passes.
+macro_rules! planted {
+    ($door:ident: $flaws:ident; $($(#[$doc:meta])* $test:ident: $flaw:ident in $models:ident::$model:ident;)+) => {
+        $(
+            mod $test {
+                use sluicegate_loom_tests::known_bad::{$door, $flaws, Sound};
+
+                #[cfg(sluicegate_loom)]
+                $(#[$doc])*
+                #[test]
+                fn is_found() {
+                    struct Planted;
+                    impl $flaws for Planted {
+                        const $flaw: bool = true;
+                    }
+                    super::assert_found(sluicegate_loom_tests::$models::$model::<$door<Planted>>);
+                }
+
+                #[test]
+                fn is_not_found_where_it_is_not() {
+                    const { assert!(!<Sound as $flaws>::$flaw) };
+                    sluicegate_loom_tests::model(super::BOUND, sluicegate_loom_tests::$models::$model::<$door<Sound>>);
+                }
+            }
+        )+
+    };
+}
+
+planted! { CompactBucket: BucketFlaws;
+    /// Two read the same level, both store what they would leave.
+    bucket_stores_back: STORES_BACK in bucket::last_token_of_two;
+    /// A cost that does not fit is there for an instant, and another is denied because of it.
+    bucket_takes_first: TAKES_FIRST in bucket::denial_takes_nothing;
+    /// A late caller turns the last reading back, and the next one earns the same second again.
+    bucket_late_reading_turns_back: LATE_READING_TURNS_BACK in bucket::late_reading;
+    /// What is given back to a full bucket makes it fuller.
+    bucket_refunds_above_capacity: REFUNDS_ABOVE_CAPACITY in bucket::refund_never_above_capacity;
+}
+
+planted! { CompactWindow: WindowFlaws;
+    /// A late caller starts its old window anew in a shard that is in a later one.
+    window_late_reading_resets: LATE_READING_RESETS in window::rollover_in_one_shard;
+    /// Three shards of a limit of one have one each.
+    window_caps_round_up: CAPS_ROUND_UP in window::sweep_against_sweep;
+    /// Two read the same count, both store theirs.
+    window_stores_back: STORES_BACK in window::last_unit_across_shards;
+    /// A cost that does not fit is there for an instant, and another is denied because of it.
+    window_takes_first: TAKES_FIRST in window::denial_takes_nothing;
+    /// More is given back to a shard than it counts.
+    window_refunds_unchecked: REFUNDS_UNCHECKED in window::refund_against_refund;
+    /// A unit of the old window comes back in the new one.
+    window_refunds_into_later_window: REFUNDS_INTO_LATER_WINDOW in window::refund_against_rollover;
+    /// The free unit moves behind a sweep's back, which has seen no flag.
+    window_ignores_give_backs: IGNORES_GIVE_BACKS in window::unit_always_free;
+    /// A large cost holds what it will not get, and a single is denied because of it.
+    window_holds_unseen: HOLDS_UNSEEN in window::both_shards_against_singles;
+    /// A sweep of the old window finds one shard spent before the new window, and the other after.
+    window_skips_later_windows: SKIPS_LATER_WINDOWS in window::denial_under_rollover;
+    /// A sweep sees what followed a give-back but not the count of it: only the memory orders allow that.
+    window_relaxed_words: RELAXED_WORDS in window::unit_always_free;
+}
+
+/// Asserts that the model fails, and fails by a promise rather than by a limit of the model checker.
+#[cfg(sluicegate_loom)]
+fn assert_found(body: impl Fn() + Send + Sync + 'static) {
+    use core::panic::AssertUnwindSafe;
+
+    let found = std::panic::catch_unwind(AssertUnwindSafe(|| sluicegate_loom_tests::model(BOUND, body)));
+    let panic = found.expect_err("the model is blind to this bug");
+    let message = panic.downcast_ref::<String>().map_or("no text", String::as_str);
+    assert!(message.starts_with(sluicegate_loom_tests::BROKEN), "not a broken promise: {message}");
+}
+
+/// Enough for every bug here, and for the sound limiters about a second in all.
+const BOUND: sluicegate_loom_tests::Bound = sluicegate_loom_tests::Bound::preemptions(2);
