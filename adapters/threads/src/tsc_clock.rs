@@ -45,21 +45,14 @@ impl TscClock {
     /// The process's clock. Calibrates when it is called for the first time; make one before the first request.
     pub fn new() -> Self {
         static SOURCE: OnceLock<Source> = OnceLock::new();
-        let source = SOURCE.get_or_init(|| {
-            let clock = quanta::Clock::new();
-            let origin = clock.raw();
-            Source { clock, origin }
-        });
-        Self { source }
+        Self { source: SOURCE.get_or_init(|| Source::new(quanta::Clock::new())) }
     }
 }
 
 impl Clock for TscClock {
     #[inline]
     fn now(&self) -> Nanos {
-        let Source { clock, origin } = self.source;
-        // 0 for a counter behind the origin.
-        Nanos::new(clock.delta_as_nanos(*origin, clock.raw()))
+        self.source.reading_of(self.source.clock.raw())
     }
 }
 
@@ -79,4 +72,45 @@ struct Source {
     clock: quanta::Clock,
     /// The counter's value at the origin.
     origin: u64,
+    /// Nanoseconds in 2^48 counts.
+    scale: u64,
+}
+
+impl Source {
+    fn new(clock: quanta::Clock) -> Self {
+        // quanta scales by a fraction over a power of two, which calibration of up to 200 ms keeps below 2^48 for counters
+        // up to 1 THz. So this is that fraction exactly, and 2^48 itself where readings are nanoseconds already. Asking once
+        // and multiplying here saves a call per reading, which quanta does not offer for inlining.
+        let scale = clock.delta_as_nanos(0, 1 << SCALE_BITS);
+        let origin = clock.raw();
+        Self { clock, origin, scale }
+    }
+
+    /// [`Nanos::ZERO`] for a counter behind the origin.
+    #[inline]
+    fn reading_of(&self, raw: u64) -> Nanos {
+        let product = u128::from(raw.saturating_sub(self.origin)) * u128::from(self.scale);
+        Nanos::new((product >> SCALE_BITS) as u64)
+    }
+}
+
+const SCALE_BITS: u32 = 48;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scales_as_quanta_does() {
+        let (mocked, _) = quanta::Clock::mock();
+        for clock in [quanta::Clock::new(), mocked] {
+            let source = Source::new(clock);
+            // A nanosecond, an hour, 30 years of a counter of some gigahertz, and numbers in between.
+            for counts in (0..62).flat_map(|bits| [(1_u64 << bits) - 1, 1 << bits, 3 << bits >> 1]) {
+                let Some(raw) = source.origin.checked_add(counts) else { continue };
+                assert_eq!(source.reading_of(raw).as_u64(), source.clock.delta_as_nanos(source.origin, raw));
+            }
+            assert_eq!(source.reading_of(source.origin.saturating_sub(1)), Nanos::ZERO);
+        }
+    }
 }
