@@ -1,1 +1,18 @@
-//! Stub.
+//! What the benchmarks share: the contestants, the exact figures, interleaved timing and the pages of the record.
+//!
+//! `benches/*.rs` hold one question each; `README.md` says which and how to run them.
+
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod accuracy;
+pub mod interleaved;
+pub mod record;
+pub mod rival;
+pub mod single_step;
+
+/// Whether this run is to measure: `cargo bench` says `--bench`, and `cargo test --benches` does not.
+pub fn is_measuring() -> bool {
+    std::env::args().any(|argument| argument == "--bench")
+}

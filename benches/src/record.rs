@@ -1,0 +1,200 @@
+//! Writing results down, with what they were measured on.
+
+use core::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+use std::{env, fs, io};
+
+use crate::accuracy::{BURST, Outcome, SPAN};
+use crate::interleaved::{Effort, Timing};
+use crate::single_step::Heat;
+
+/// Writes a page of the record, and returns where.
+///
+/// # Errors
+/// What the file system says.
+pub fn write(name: &str, page: &str) -> io::Result<PathBuf> {
+    let path = here().join("record").join(name);
+    fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+    fs::write(&path, page)?;
+    Ok(path)
+}
+
+/// The page about accuracy.
+pub fn accuracy_page(outcomes: &[Outcome]) -> String {
+    let mut page = format!(
+        "# Accuracy\n\nTokens admitted over {} virtual ms, polled every nanosecond and each time until denied, with a burst \
+         of {BURST}. Exact is `floor(burst + rate * time)` in integers; an error is what was admitted beyond that.\n\n{}\n",
+        SPAN / 1_000_000,
+        conditions()
+    );
+    page.push_str(
+        "| tokens per second | exact | Sluicegate | error | governor `per_second` | error | governor `with_period` | error |\n\
+         |--:|--:|--:|--:|--:|--:|--:|--:|\n",
+    );
+    for outcome in outcomes {
+        let cells = |admitted: u64| format!("{admitted} | {}", error(admitted, outcome.exact));
+        let _ = writeln!(
+            page,
+            "| {} | {} | {} | {} | {} |",
+            outcome.rate,
+            outcome.exact,
+            cells(outcome.ours),
+            cells(outcome.governor),
+            cells(outcome.governor_nearest)
+        );
+    }
+    page.push_str(
+        "\ngovernor keeps a rate as a whole number of nanoseconds per token. `Quota::per_second(rate)` rounds it down; \
+         `Quota::with_period` is given the nearest whole number, the closest that it can express. Both with \
+         `allow_burst`.\n",
+    );
+    page
+}
+
+fn error(admitted: u64, exact: u64) -> String {
+    if admitted == exact {
+        return "0".into();
+    }
+    let percent = 100.0 * (admitted as f64 - exact as f64) / exact as f64;
+    if percent.abs() < 0.01 {
+        return format!("{:+}", i128::from(admitted) - i128::from(exact));
+    }
+    format!("{percent:+.2} %")
+}
+
+/// The page about single decisions.
+pub fn single_step_page(results: &[(Heat, Vec<Timing>)], effort: Effort) -> String {
+    let mut page = format!(
+        "# A single decision\n\nOne thread, no contention. In each of {} rounds every contestant of a table makes {} calls in \
+         turn, in changing order and in one process. A figure is the median over the rounds, in nanoseconds, with the loop \
+         around it; the ratio is the median of the rounds' ratios to the baseline, so that what slows the machine down slows \
+         both.\n\n{}",
+        effort.rounds,
+        effort.calls,
+        conditions()
+    );
+    for (heat, timings) in results {
+        let _ = write!(
+            page,
+            "\n## {}\n\n{}\n\n| | ns | middle half | ratio | target |\n|---|--:|--:|--:|--:|\n",
+            heat.title, heat.note
+        );
+        for timing in timings {
+            let target =
+                heat.targets.iter().find(|(name, _)| *name == timing.name).map_or(String::new(), |(_, most)| {
+                    let verdict = if timing.ratio <= *most { "met" } else { "**missed**" };
+                    format!("{most}: {verdict}")
+                });
+            let (low, high) = timing.middle_half;
+            let _ = writeln!(
+                page,
+                "| {} | {:.2} | {low:.2} to {high:.2} | {:.2} | {target} |",
+                timing.name, timing.nanos, timing.ratio
+            );
+        }
+    }
+    page
+}
+
+/// What this run is of, as lines of a list.
+fn conditions() -> String {
+    let lock = fs::read_to_string(here().join("../Cargo.lock")).unwrap_or_default();
+    let version = |package| version_in(&lock, package).unwrap_or("unknown");
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    format!(
+        "- Measured on {}, commit {}, with `cargo bench -p sluicegate-benches --bench record` and the workspace's `bench` \
+         profile\n- {}; {} {}, {} core(s)\n- {}\n- sluicegate-core {}, governor {}, quanta {}\n",
+        date(),
+        said_by(Command::new("git").args(["describe", "--always", "--dirty", "--exclude", "*"]).current_dir(here())),
+        cpu(),
+        env::consts::OS,
+        env::consts::ARCH,
+        std::thread::available_parallelism().map_or(1, usize::from),
+        said_by(Command::new(rustc).arg("--version")),
+        version("sluicegate-core"),
+        version("governor"),
+        version("quanta"),
+    )
+}
+
+fn here() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The first line that a command prints.
+fn said_by(command: &mut Command) -> String {
+    let output = command.output().ok().filter(|output| output.status.success());
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    text.lines().next().unwrap_or("unknown").into()
+}
+
+fn cpu() -> String {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = text.lines().find(|line| line.starts_with("model name")).and_then(|line| line.split(':').nth(1));
+    model.map_or("unknown processor".into(), |model| model.trim().into())
+}
+
+/// The version of `package` in the text of a lock file.
+fn version_in<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
+    let name = format!("name = \"{package}\"");
+    let line = lock.lines().skip_while(|line| *line != name).nth(1)?;
+    line.strip_prefix("version = \"")?.strip_suffix('"')
+}
+
+/// Today's date in UTC.
+fn date() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (year, month, day) = civil(seconds / 86_400);
+    format!("{year}-{month:02}-{day:02}")
+}
+
+/// The Gregorian date of a day counted from 1970-01-01.
+fn civil(days: u64) -> (u64, u64, u64) {
+    let (mut year, mut left) = (1970, days);
+    let is_leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    while left >= 365 + u64::from(is_leap(year)) {
+        left -= 365 + u64::from(is_leap(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(is_leap(year));
+    let mut month = 1;
+    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
+        if left < length {
+            break;
+        }
+        left -= length;
+        month += 1;
+    }
+    (year, month, left + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates() {
+        assert_eq!(civil(0), (1970, 1, 1));
+        assert_eq!(civil(11_016), (2000, 2, 29));
+        assert_eq!(civil(19_722), (2023, 12, 31));
+        assert_eq!(civil(19_723), (2024, 1, 1));
+    }
+
+    #[test]
+    fn versions() {
+        let lock =
+            "[[package]]\nname = \"a\"\nversion = \"1.2.3\"\n\n[[package]]\nname = \"ab\"\nversion = \"4.5.6\"\n";
+        assert_eq!(version_in(lock, "ab"), Some("4.5.6"));
+        assert_eq!(version_in(lock, "b"), None);
+    }
+
+    #[test]
+    fn errors_are_told_in_a_unit_that_shows_them() {
+        assert_eq!(error(11_000, 11_000), "0");
+        assert_eq!(error(1_000_001, 1_000_000), "+1");
+        assert_eq!(error(999_999, 1_000_000), "-1");
+        assert_eq!(error(111, 100), "+11.00 %");
+    }
+}
