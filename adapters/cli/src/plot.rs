@@ -8,7 +8,7 @@ use plotters::prelude::*;
 
 use crate::options::Options;
 use crate::replay::Replayed;
-use crate::timeline::WIDTHS;
+use crate::timeline::{DAY, HOUR, MINUTE, MS, SECOND};
 
 /// An SVG document.
 pub(crate) fn render(options: &Options, replayed: &Replayed<'_>) -> String {
@@ -47,6 +47,7 @@ fn draw(
     );
     let mut chart = ChartBuilder::on(area)
         .margin(16)
+        .margin_right(48)
         .caption(title, ("sans-serif", 20))
         .x_label_area_size(48)
         .y_label_area_size(72)
@@ -56,7 +57,9 @@ fn draw(
         .disable_x_mesh()
         .light_line_style(TRANSPARENT)
         .bold_line_style(BLACK.mix(0.12))
-        .x_desc("time (UTC)")
+        .x_desc(tally.span.map_or("time (UTC)".to_owned(), |(first, _)| {
+            format!("time (UTC), from {}", Offset::UTC.to_datetime(first.timestamp()).strftime("%Y-%m-%d %H:%M"))
+        }))
         .y_desc(format!("requests per {}", width_name(width)))
         .x_labels(LABELS)
         .label_style(("sans-serif", 14))
@@ -108,8 +111,8 @@ impl Ranged for Times {
 
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<i64> {
         let most = hint.max_num_points().clamp(2, LABELS) as i128;
-        let width = WIDTHS.into_iter().find(|width| self.length() / i128::from(*width) < most);
-        let width = width.unwrap_or(WIDTHS[WIDTHS.len() - 1]);
+        let width = STEPS.into_iter().find(|width| self.length() / i128::from(*width) < most);
+        let width = width.unwrap_or(STEPS[STEPS.len() - 1]);
         let first = self.0.start.div_euclid(width) + i64::from(self.0.start.rem_euclid(width) != 0);
         (first..).map_while(|number| number.checked_mul(width)).take_while(|time| *time <= self.0.end).collect()
     }
@@ -121,11 +124,10 @@ impl Ranged for Times {
 
 impl ValueFormatter<i64> for Times {
     fn format_ext(&self, value: &i64) -> String {
-        const SECOND: i128 = 1_000_000_000;
         let Ok(timestamp) = jiff::Timestamp::from_nanosecond(i128::from(*value)) else {
             return String::new();
         };
-        let format = match self.length() / SECOND {
+        let format = match self.length() / i128::from(SECOND) {
             0..=9 => "%H:%M:%S%.3f",
             10..=599 => "%H:%M:%S",
             600..=43_199 => "%H:%M",
@@ -137,18 +139,55 @@ impl ValueFormatter<i64> for Times {
 }
 
 fn width_name(width: i64) -> String {
-    const UNITS: [(i64, &str); 4] =
-        [(86_400_000_000_000, "d"), (3_600_000_000_000, "h"), (60_000_000_000, "min"), (1_000_000_000, "s")];
-    match UNITS.into_iter().find(|(unit, _)| width % unit == 0) {
+    match [(DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s")].into_iter().find(|(unit, _)| width % unit == 0) {
         Some((unit, name)) if width == unit => name.to_owned(),
         Some((unit, name)) => format!("{} {name}", width / unit),
-        None => format!("{} ms", width / 1_000_000),
+        None => format!("{} ms", width / MS),
     }
 }
 
 const SIZE: (u32, u32) = (1_080, 480);
 const BARS: usize = 180;
 const LABELS: usize = 9;
+/// From one mark on the axis to the next, in nanoseconds.
+const STEPS: [i64; 36] = [
+    MS,
+    2 * MS,
+    5 * MS,
+    10 * MS,
+    20 * MS,
+    50 * MS,
+    100 * MS,
+    200 * MS,
+    500 * MS,
+    SECOND,
+    2 * SECOND,
+    5 * SECOND,
+    10 * SECOND,
+    15 * SECOND,
+    30 * SECOND,
+    MINUTE,
+    2 * MINUTE,
+    5 * MINUTE,
+    10 * MINUTE,
+    15 * MINUTE,
+    30 * MINUTE,
+    HOUR,
+    2 * HOUR,
+    3 * HOUR,
+    6 * HOUR,
+    12 * HOUR,
+    DAY,
+    2 * DAY,
+    7 * DAY,
+    14 * DAY,
+    28 * DAY,
+    91 * DAY,
+    182 * DAY,
+    365 * DAY,
+    3_650 * DAY,
+    36_500 * DAY,
+];
 /// Told apart also by who sees no red or green.
 const ADMITTED: RGBColor = RGBColor(86, 146, 190);
 const DENIED: RGBColor = RGBColor(213, 94, 0);

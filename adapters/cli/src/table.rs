@@ -10,7 +10,7 @@ use crate::options::Options;
 use crate::replay::Replayed;
 use crate::tally::Tally;
 use crate::time::LogTime;
-use crate::timeline::Counts;
+use crate::timeline::{Counts, DAY, HOUR, MINUTE, MS, SECOND};
 
 /// The whole report, ending with a line's end.
 pub(crate) fn render(options: &Options, replayed: &Replayed<'_>) -> String {
@@ -202,14 +202,11 @@ fn span_name(width: i64) -> String {
 fn count_of_spans(count: i64, width: i64) -> String {
     let length = i128::from(count) * i128::from(width);
     let units = [(365 * DAY, "years")].into_iter().chain(UNITS);
-    let (unit, name) = units.into_iter().find(|(unit, _)| length >= 2 * i128::from(*unit)).unwrap_or((1_000_000, "ms"));
+    let (unit, name) = units.into_iter().find(|(unit, _)| length >= 2 * i128::from(*unit)).unwrap_or((MS, "ms"));
     format!("{} {name}", length / i128::from(unit))
 }
 
-const SECOND: i64 = 1_000_000_000;
-const MINUTE: i64 = 60 * SECOND;
-const DAY: i64 = 1_440 * MINUTE;
-const UNITS: [(i64, &str); 5] = [(DAY, "d"), (60 * MINUTE, "h"), (MINUTE, "min"), (SECOND, "s"), (1_000_000, "ms")];
+const UNITS: [(i64, &str); 5] = [(DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s"), (MS, "ms")];
 
 /// Rows of the timeline that hold requests: it then fits a screen with everything else.
 const ROWS: usize = 24;

@@ -120,14 +120,14 @@ pub(crate) struct Intervals {
     pub(crate) counts: Vec<(i64, Counts)>,
 }
 
-const MS: i64 = 1_000_000;
-const SECOND: i64 = 1_000 * MS;
-const MINUTE: i64 = 60 * SECOND;
-const HOUR: i64 = 60 * MINUTE;
-const DAY: i64 = 24 * HOUR;
+pub(crate) const MS: i64 = 1_000_000;
+pub(crate) const SECOND: i64 = 1_000 * MS;
+pub(crate) const MINUTE: i64 = 60 * SECOND;
+pub(crate) const HOUR: i64 = 60 * MINUTE;
+pub(crate) const DAY: i64 = 24 * HOUR;
 
 /// Widths that people count in, in nanoseconds; each divides the next.
-pub(crate) const WIDTHS: [i64; 23] = [
+const WIDTHS: [i64; 23] = [
     MS,
     5 * MS,
     10 * MS,
