@@ -30,7 +30,7 @@ impl Fraction {
     }
 
     /// `floor(x * numerator / denominator)`, exactly, for `x` below 2^60.
-    #[inline]
+    #[inline(always)]
     pub(crate) const fn times(self, x: u64) -> u64 {
         debug_assert!(x >> 60 == 0);
         let x = (x << 4) as u128;
@@ -80,7 +80,7 @@ impl Estimate {
 
     /// At most `floor(x * numerator / denominator)`, and for results below 2^62 at least that minus 1; `u64::MAX` where
     /// the product is larger.
-    #[inline]
+    #[inline(always)]
     pub(crate) const fn times(self, x: u64) -> u64 {
         let product = x as u128 * self.mantissa as u128;
         if self.exceeds_one {

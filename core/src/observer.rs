@@ -67,7 +67,7 @@ impl<O: Observer + ?Sized> Observer for &O {
 }
 
 /// Reports a decision and hands it back.
-#[inline]
+#[inline(always)]
 pub(crate) fn report<O: Observer>(observer: &O, now: Nanos, cost: u64, decision: crate::Decision) -> crate::Decision {
     match &decision {
         Ok(admitted) => observer.admitted(now, cost, admitted),

@@ -122,7 +122,7 @@ impl<S: Shards> Counts<S> {
     }
 
     /// Takes `cost` at `now`, starting at the caller's shard.
-    #[inline]
+    #[inline(always)]
     pub(super) fn try_acquire(&self, now: Nanos, cost: u64, shard_id: &impl ShardId) -> Decision {
         let base = self.layout.base_of(now);
         let start = self.first_shard(shard_id);
@@ -168,27 +168,28 @@ impl<S: Shards> Counts<S> {
         let mut attempt = 0;
         loop {
             let control = self.control.read();
-            match self.sweep_taking(start, base, cost) {
-                Swept::Taken { index, word } => return Ok(self.admitted(index, word, now)),
-                Swept::Later { base: later } => {
-                    base = later;
-                    continue;
+            let seen = self.sweep(start, base, cost);
+            if let Some(index) = seen.fitting {
+                match self.take(index, base, cost) {
+                    Ok(word) => return Ok(self.admitted(index, word, now)),
+                    // Another call took it.
+                    Err(_) => continue,
                 }
-                Swept::Short { free } if free < cost => {
-                    if self.is_settled(base, control) {
-                        return Err(self.layout.denial(base, now, cost));
-                    }
-                }
+            }
+            if seen.free >= cost {
                 // Enough is free, but in several shards.
-                Swept::Short { .. } => {
-                    if let Some(control) = control.filter(|&control| self.control.try_hold(control)) {
-                        let (taken, gave_back) = self.take_from_several(start, base, cost);
-                        self.control.release(control, gave_back);
-                        if let Some((index, word)) = taken {
-                            return Ok(self.admitted(index, word, now));
-                        }
+                if let Some(control) = control.filter(|&control| self.control.try_hold(control)) {
+                    let (taken, gave_back) = self.take_from_several(start, base, cost);
+                    self.control.release(control, gave_back);
+                    if let Some((index, word)) = taken {
+                        return Ok(self.admitted(index, word, now));
                     }
                 }
+            } else if seen.latest > base {
+                base = seen.latest;
+                continue;
+            } else if self.is_settled(base, control) {
+                return Err(self.layout.denial(base, now, cost));
             }
             shard_id.give_way(attempt);
             attempt = attempt.saturating_add(1);
@@ -212,22 +213,25 @@ impl<S: Shards> Counts<S> {
         (None, cost > needed)
     }
 
-    /// Takes `cost` from the first shard, from `start` on and around, that has it.
+    /// Reads every shard once, for a caller who starts at `start` and needs `cost` in the window of `base`.
     #[inline]
-    fn sweep_taking(&self, start: usize, base: u64, cost: u64) -> Swept {
-        let mut free = 0;
-        let mut index = start;
-        for _ in 0..self.shard_count() {
-            match self.take(index, base, cost) {
-                Ok(word) => return Swept::Taken { index, word },
-                Err(word) if self.layout.base_in(word) > base => {
-                    return Swept::Later { base: self.layout.base_in(word) };
-                }
-                Err(word) => free += self.layout.free(word, self.caps.of(index)),
+    fn sweep(&self, start: usize, base: u64, cost: u64) -> Seen {
+        let mut seen = Seen { free: 0, latest: base, fitting: None };
+        for (index, shard) in self.shards.shards().iter().enumerate() {
+            // Acquire: see the module's text.
+            let word = self.layout.met(shard.word.load(Ordering::Acquire), base);
+            if self.layout.base_in(word) > base {
+                seen.latest = seen.latest.max(self.layout.base_in(word));
+                continue;
             }
-            index = self.next_shard(index);
+            let free = self.layout.free(word, self.caps.of(index));
+            seen.free += free;
+            // The first from `start` on, or else the first of all.
+            if free >= cost && seen.fitting.is_none_or(|before| before < start && index >= start) {
+                seen.fitting = Some(index);
+            }
         }
-        Swept::Short { free }
+        seen
     }
 
     /// The base to count from, which may be later than that of `now`, and what is free there: at most what was free when
@@ -237,23 +241,15 @@ impl<S: Shards> Counts<S> {
         let mut attempt = 0;
         loop {
             let control = self.control.read();
-            let mut free = 0;
-            let mut latest = base;
-            for (index, shard) in self.shards.shards().iter().enumerate() {
-                // Acquire: see the module's text.
-                let word = self.layout.met(shard.word.load(Ordering::Acquire), base);
-                latest = latest.max(self.layout.base_in(word));
-                free += self.layout.free(word, self.caps.of(index));
+            let seen = self.sweep(0, base, u64::MAX);
+            if seen.latest > base {
+                base = seen.latest;
+            } else if self.is_settled(base, control) {
+                return (base, seen.free);
+            } else {
+                shard_id.give_way(attempt);
+                attempt = attempt.saturating_add(1);
             }
-            if latest > base {
-                base = latest;
-                continue;
-            }
-            if self.is_settled(base, control) {
-                return (base, free);
-            }
-            shard_id.give_way(attempt);
-            attempt = attempt.saturating_add(1);
         }
     }
 
@@ -268,7 +264,7 @@ impl<S: Shards> Counts<S> {
 
     /// Takes `cost` from one shard, in the window of `base` or in the later one that the shard is in. Returns the shard's
     /// word: the new one, or the one that was too short.
-    #[inline]
+    #[inline(always)]
     fn take(&self, index: usize, base: u64, cost: u64) -> Result<u64, u64> {
         let (word, cap) = (&self.shards.shards()[index].word, self.caps.of(index));
         // Acquire here, and acquire and release below: see the module's text.
@@ -344,7 +340,7 @@ impl<S: Shards> Counts<S> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn first_shard(&self, shard_id: &impl ShardId) -> usize {
         let (shard, count) = (shard_id.shard(), self.shard_count());
         // Numbers are usually small already, and a division costs more than everything else here.
@@ -356,7 +352,7 @@ impl<S: Shards> Counts<S> {
         if index + 1 == self.shard_count() { 0 } else { index + 1 }
     }
 
-    #[inline]
+    #[inline(always)]
     fn admitted(&self, index: usize, word: u64, now: Nanos) -> Admitted {
         let left = self.layout.free(word, self.caps.of(index));
         Admitted::new(self.remaining(left), self.layout.reading_in(word, now))
@@ -368,14 +364,14 @@ impl<S: Shards> Counts<S> {
     }
 }
 
-/// What a sweep came to.
-enum Swept {
-    /// This shard gave the cost, and its word now is this.
-    Taken { index: usize, word: u64 },
-    /// No shard had enough; together they had this.
-    Short { free: u64 },
-    /// A shard has moved on to the window of this base, and had too little there.
-    Later { base: u64 },
+/// What a sweep saw.
+struct Seen {
+    /// What the shards of the caller's window had free together.
+    free: u64,
+    /// The base of the latest window that any shard counts, at least the caller's.
+    latest: u64,
+    /// A shard of the caller's window that had enough.
+    fitting: Option<usize>,
 }
 
 const FLAG: u64 = 1;

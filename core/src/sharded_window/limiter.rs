@@ -166,7 +166,7 @@ impl<S: Shards, C, I: ShardId, O: Observer> ShardedWindow<S, C, I, O> {
     /// # Errors
     /// [`Denied::RateLimited`] with what is left of the window when too little is free, [`Denied::CostExceedsLimit`] when
     /// `cost` is more than the limit, [`Denied::Closed`] under [`Limit::DenyAll`](crate::Limit::DenyAll). A denial takes nothing.
-    #[inline]
+    #[inline(always)]
     pub fn try_acquire_at(&self, now: Nanos, cost: u64) -> Decision {
         match self.limit.rule {
             Rule::Step(_) => report(&self.observer, now, cost, self.counts.try_acquire(now, cost, &self.shard_id)),
@@ -207,7 +207,7 @@ impl<S: Shards, C: Clock, I: ShardId, O: Observer> ShardedWindow<S, C, I, O> {
     ///
     /// # Errors
     /// As [`try_acquire_at`](Self::try_acquire_at).
-    #[inline]
+    #[inline(always)]
     pub fn try_acquire(&self, cost: u64) -> Decision {
         match self.limit.rule {
             Rule::Unlimited => Ok(Admitted::new(Remaining::Unlimited, Nanos::ZERO)),

@@ -136,29 +136,34 @@ pub(super) struct Layout {
     numbering: Fraction,
     /// The bits of the count: just those that its cap needs. The window number has all the others.
     count_mask: u64,
+    /// How many these are.
+    count_bits: u32,
 }
 
 impl Layout {
     /// The layout of a window that never counts anything.
     pub(super) const UNUSED: Self =
-        Self { rate: Rate::ONE_PER_SECOND, numbering: Fraction::new(1, 1_000_000_000), count_mask: 1 };
+        Self { rate: Rate::ONE_PER_SECOND, numbering: Fraction::new(1, 1_000_000_000), count_mask: 1, count_bits: 1 };
 
     /// The layout of words that count up to `cap` of `rate`'s tokens each; it also counts any smaller cap.
     pub(super) const fn new(rate: Rate, cap: u64) -> Result<Self, QuotaError> {
-        let count_mask = mask_for(cap);
-        let period = rate.period_nanos();
+        let unnumbered = Self { rate, numbering: Fraction::new(1, rate.period_nanos()), count_mask: 0, count_bits: 0 };
+        let layout = unnumbered.with_cap(cap);
         // Windows that can be numbered, less 1.
-        let last = !count_mask >> (count_mask.count_ones() % u64::BITS);
-        if Nanos::HORIZON.as_u64() / period > last {
+        let last = !layout.count_mask >> (layout.count_bits % u64::BITS);
+        if Nanos::HORIZON.as_u64() / rate.period_nanos() > last {
             let shortest = Nanos::HORIZON.as_u64() / last.saturating_add(1) + 1;
             return Err(QuotaError::WindowTooShort { rate, shortest });
         }
-        Ok(Self { rate, numbering: Fraction::new(1, period), count_mask })
+        Ok(layout)
     }
 
     /// The same for counts up to `cap`, which is at most the cap that this layout was made for.
     pub(super) const fn with_cap(self, cap: u64) -> Self {
-        Self { count_mask: mask_for(cap), ..self }
+        let count_bits = u64::BITS - cap.leading_zeros();
+        // A cap of 0 counts nothing.
+        let count_mask = if cap == 0 { 0 } else { u64::MAX >> (u64::BITS - count_bits) };
+        Self { count_mask, count_bits, ..self }
     }
 
     /// The base of the window that `now` lies in.
@@ -204,7 +209,7 @@ impl Layout {
     }
 
     const fn number(&self, word: u64) -> u64 {
-        match word.checked_shr(self.count_mask.count_ones()) {
+        match word.checked_shr(self.count_bits) {
             Some(number) => number,
             None => 0,
         }
@@ -227,14 +232,5 @@ impl Layout {
         // The window's end is after every reading in it; only a window that ends past 584 years saturates.
         let wait = end.saturating_sub(now.within_horizon());
         Denied::RateLimited { retry_after: Duration::from_nanos(if wait == 0 { 1 } else { wait }) }
-    }
-}
-
-/// The bits that counts up to `cap` need.
-const fn mask_for(cap: u64) -> u64 {
-    match u64::MAX.checked_shr(cap.leading_zeros()) {
-        Some(mask) => mask,
-        // A cap of 0 counts nothing.
-        None => 0,
     }
 }

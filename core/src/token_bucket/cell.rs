@@ -48,17 +48,22 @@ impl BucketCell {
     ///
     /// # Errors
     /// [`Denied`](crate::Denied) says whether to come back and when.
-    #[inline]
+    #[inline(always)]
     pub fn try_acquire(&self, step: &BucketStep, now: Nanos, cost: u64) -> Decision {
+        let accrued = step.accrued(now);
         let mut current = self.state.load(Ordering::Relaxed);
         loop {
-            let (next, decision) = step.try_acquire(BucketState::from_bits(current), now, cost);
+            let state = BucketState::from_bits(current);
+            let Some((next, left)) = step.take(state, accrued, cost) else {
+                return Err(step.denial(state, accrued, now, cost));
+            };
             let next = next.to_bits();
             if next == current {
-                return decision;
+                return Ok(step.admission(now, left));
             }
+            // The answer is made after the swap, so that a caller who asks only whether it may pass does not pay for it.
             match self.state.compare_exchange_weak(current, next, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return decision,
+                Ok(_) => return Ok(step.admission(now, left)),
                 Err(seen) => current = seen,
             }
         }

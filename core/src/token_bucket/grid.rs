@@ -67,7 +67,7 @@ impl Grid {
     }
 
     /// Units generated from the origin to `now`, rounded down: exact, and at most 2^63.
-    #[inline]
+    #[inline(always)]
     pub(crate) const fn accrued(&self, now: Nanos) -> u64 {
         self.accrual.times(now.within_horizon())
     }
@@ -75,18 +75,21 @@ impl Grid {
     /// The first reading, in nanoseconds, at which `accrued` is at least `units`.
     ///
     /// Past the horizon, where `accrued` no longer moves, it is the reading at which it would be, to within 2 ns.
-    #[inline]
+    #[inline(always)]
     pub(crate) const fn first_reading_of(&self, units: u64) -> u64 {
-        let mut reading = self.duration.times(units);
-        // The estimate is low by at most 2 (one for itself, one for rounding up): this loop runs at most twice.
-        while reading < Nanos::HORIZON.as_u64() && self.accrual.times(reading) < units {
-            reading += 1;
+        let reading = self.duration.times(units);
+        if reading >= Nanos::HORIZON.as_u64() {
+            return reading.saturating_add(1);
         }
-        if reading < Nanos::HORIZON.as_u64() { reading } else { reading.saturating_add(1) }
+        // The estimate is low by at most 2: one for itself, one for rounding up. Both checks run at once; a loop would
+        // wait for each.
+        let is_reached = self.accrual.times(reading) >= units;
+        let is_reached_next = self.accrual.times(reading + 1) >= units;
+        reading + if is_reached { 0 } else { 2 - is_reached_next as u64 }
     }
 
     /// Whole tokens in `units`, rounded down.
-    #[inline]
+    #[inline(always)]
     pub(crate) const fn whole_tokens(&self, units: u64) -> u64 {
         let tokens = self.worth.times(units);
         let rest = units - tokens * self.units_per_token;

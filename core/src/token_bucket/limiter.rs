@@ -152,7 +152,7 @@ impl<C, O: Observer> TokenBucket<C, O> {
     /// # Errors
     /// [`Denied::RateLimited`] when too little is left, [`Denied::CostExceedsLimit`] when `cost` is more than the
     /// capacity, [`Denied::Closed`] under [`Limit::DenyAll`]. A denial takes nothing.
-    #[inline]
+    #[inline(always)]
     pub fn try_acquire_at(&self, now: Nanos, cost: u64) -> Decision {
         match &self.rule {
             Rule::Step(step) => report(&self.observer, now, cost, self.cell.try_acquire(step, now, cost)),
@@ -180,7 +180,7 @@ impl<C: Clock, O: Observer> TokenBucket<C, O> {
     ///
     /// # Errors
     /// As [`try_acquire_at`](Self::try_acquire_at).
-    #[inline]
+    #[inline(always)]
     pub fn try_acquire(&self, cost: u64) -> Decision {
         match &self.rule {
             Rule::Unlimited => Ok(Admitted::new(Remaining::Unlimited, Nanos::ZERO)),

@@ -101,21 +101,11 @@ impl BucketStep {
     /// A cost of 0 is always admitted and changes nothing: it is no use that a late reading would have to wait for.
     #[inline]
     pub const fn try_acquire(&self, state: BucketState, now: Nanos, cost: u64) -> (BucketState, Decision) {
-        let accrued = self.grid.accrued(now);
-        // `accrued` and `capacity_units` are below 2^63.
-        let ceiling = accrued + self.grid.capacity_units;
-        let consumed = if state.0 > accrued { state.0 } else { accrued };
-        if cost <= self.quota.capacity() {
-            // At most `capacity_units`.
-            let needed = cost * self.grid.units_per_token;
-            let level = ceiling.saturating_sub(consumed);
-            if needed <= level {
-                let remaining = Remaining::Exactly(self.grid.whole_tokens(level - needed));
-                let next = if cost == 0 { state } else { BucketState(consumed + needed) };
-                return (next, Ok(Admitted::new(remaining, now)));
-            }
+        let accrued = self.accrued(now);
+        match self.take(state, accrued, cost) {
+            Some((next, left)) => (next, Ok(self.admission(now, left))),
+            None => (state, Err(self.denial(state, accrued, now, cost))),
         }
-        (state, Err(self.denial(consumed, now, cost)))
     }
 
     /// The state after `cost` tokens were given back, whenever they were taken.
@@ -143,11 +133,42 @@ impl BucketStep {
         state.0 <= self.grid.accrued(now)
     }
 
-    #[inline]
-    const fn denial(&self, consumed: u64, now: Nanos, cost: u64) -> Denied {
+    /// The units generated up to `now`, which [`take`](Self::take) and [`denial`](Self::denial) go by.
+    #[inline(always)]
+    pub(super) const fn accrued(&self, now: Nanos) -> u64 {
+        self.grid.accrued(now)
+    }
+
+    /// The next state and the units left, if `cost` can be taken.
+    #[inline(always)]
+    pub(super) const fn take(&self, state: BucketState, accrued: u64, cost: u64) -> Option<(BucketState, u64)> {
+        let consumed = if state.0 > accrued { state.0 } else { accrued };
+        // Both are below 2^63.
+        let level = (accrued + self.grid.capacity_units).saturating_sub(consumed);
+        if cost > self.quota.capacity() {
+            return None;
+        }
+        // At most `capacity_units`.
+        let needed = cost * self.grid.units_per_token;
+        if needed > level {
+            return None;
+        }
+        Some((if cost == 0 { state } else { BucketState(consumed + needed) }, level - needed))
+    }
+
+    /// The answer when `left` units are left.
+    #[inline(always)]
+    pub(super) const fn admission(&self, now: Nanos, left: u64) -> Admitted {
+        Admitted::new(Remaining::Exactly(self.grid.whole_tokens(left)), now)
+    }
+
+    /// The answer when [`take`](Self::take) gives nothing.
+    #[inline(always)]
+    pub(super) const fn denial(&self, state: BucketState, accrued: u64, now: Nanos, cost: u64) -> Denied {
         if cost > self.quota.capacity() {
             return Denied::CostExceedsLimit { cost, limit: self.quota.capacity() };
         }
+        let consumed = if state.0 > accrued { state.0 } else { accrued };
         // The first instant whose ceiling reaches what would be consumed. It is later than now: at now it does not.
         let target = consumed.saturating_add(cost * self.grid.units_per_token) - self.grid.capacity_units;
         let reading = self.grid.first_reading_of(target);
