@@ -374,6 +374,33 @@ proptest! {
 }
 
 #[test]
+fn what_is_given_back_to_a_window_that_has_passed_is_gone() {
+    for shards in SHARDS {
+        let window = sharded(window_limit(10, 1_000), shards, Wandering);
+        let old = window.try_acquire_at(Nanos::new(999), 10).unwrap();
+        assert!(window.try_acquire_at(Nanos::new(1_000), 7).is_ok());
+        window.refund(old.at, 10);
+        assert_eq!(window.inspect_at(Nanos::new(1_000)).level, 3);
+        assert!(window.try_acquire_at(Nanos::new(1_999), 4).is_err());
+        assert!(window.try_acquire_at(Nanos::new(1_999), 3).is_ok());
+    }
+}
+
+#[test]
+fn a_late_admission_is_given_back_where_it_was_counted() {
+    for shards in SHARDS {
+        let window = sharded(window_limit(10, 1_000), shards, Wandering);
+        assert!(window.try_acquire_at(Nanos::new(1_500), 10).is_ok());
+        window.refund(Nanos::new(1_500), 4);
+        // Every shard is in window 1, so a reading of window 0 counts there too.
+        let late = window.try_acquire_at(Nanos::new(500), 4).unwrap();
+        assert_eq!(late.at, Nanos::new(1_000));
+        window.refund(late.at, 4);
+        assert_eq!(window.inspect_at(Nanos::new(1_500)).level, 4);
+    }
+}
+
+#[test]
 fn off_and_deny_need_no_shards() {
     let off = sharded(WindowLimit::new(Limit::Unlimited).unwrap(), 3, Wandering);
     let admitted = off.try_acquire(u64::MAX).unwrap();
