@@ -9,7 +9,7 @@ use sluicegate_core::{
     WindowLimit,
 };
 
-use crate::shim::thread_local;
+use crate::shim::{give_way, thread_local};
 
 /// What was taken, or how long to wait. No model asks for more than the limit.
 pub type Answer = Result<Taken, Duration>;
@@ -127,19 +127,13 @@ impl ShardId for Seat {
         SEAT.with(Cell::get)
     }
 
-    /// Under loom two callers can wait in turns for ever for a third that loom does not run: an order no fair scheduler
-    /// has. So an interleaving in which one call waits once too often is followed to its end in one fair order, and no
-    /// other is tried from there; a wait that never ended would still exceed loom's limit of branches.
-    #[cfg(sluicegate_loom)]
     fn give_way(&self, attempt: u32) {
-        if attempt >= PATIENCE {
-            loom::skip_branch();
-        }
-        crate::shim::yield_now();
+        give_way(attempt);
     }
 }
 
 thread_local! {
+    #[allow(clippy::missing_const_for_thread_local, reason = "loom's macro knows no constants")]
     static SEAT: Cell<usize> = Cell::new(0);
 }
 
@@ -149,6 +143,3 @@ fn answer(decision: Decision) -> Answer {
         Err(denied) => Err(denied.retry_after().expect("no model asks for more than the limit")),
     }
 }
-
-#[cfg(sluicegate_loom)]
-const PATIENCE: u32 = 1;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-pub(crate) use imp::{AtomicU64, thread_local, yield_now};
+pub(crate) use imp::{AtomicU64, give_way, thread_local};
 use imp::{Gate, JoinHandle, spawn};
 pub use imp::{model, models};
 
@@ -19,6 +19,11 @@ impl Bound {
     /// Every interleaving with up to `count` preemptions.
     pub const fn preemptions(count: usize) -> Self {
         Self(Some(count))
+    }
+
+    /// How many preemptions, or `None` for any number.
+    pub const fn limit(self) -> Option<usize> {
+        self.0
     }
 }
 
@@ -78,7 +83,7 @@ mod imp {
     use std::sync::Arc;
     use std::time::Instant;
 
-    pub(crate) use loom::thread::{JoinHandle, spawn, yield_now};
+    pub(crate) use loom::thread::{JoinHandle, spawn};
     pub(crate) use loom::thread_local;
     pub(crate) use sluicegate_core::ModelAtomicU64 as AtomicU64;
 
@@ -124,9 +129,23 @@ mod imp {
         fn deepened(self) -> Option<usize> {
             let deeper = std::env::var("LOOM_MAX_PREEMPTIONS").ok();
             let deeper = deeper.map_or(0, |text| text.parse().expect("LOOM_MAX_PREEMPTIONS is a whole number"));
-            self.0.map(|count| count.max(deeper))
+            self.limit().map(|count| count.max(deeper))
         }
     }
+
+    /// Lets the others run, for the `attempt`th time in one wait, from 0.
+    ///
+    /// Two callers can wait in turns for ever for a third that loom does not run: an order no fair scheduler has. So an
+    /// interleaving in which one call waits once too often is followed to its end in one fair order, and no other is
+    /// tried from there. A wait that never ended would still exceed loom's limit of branches.
+    pub(crate) fn give_way(attempt: u32) {
+        if attempt >= PATIENCE {
+            loom::skip_branch();
+        }
+        loom::thread::yield_now();
+    }
+
+    const PATIENCE: u32 = 1;
 
     /// `a::b<c::D>` as `b<D>`.
     fn without_paths(name: &str) -> String {
@@ -152,7 +171,7 @@ mod imp {
     use std::sync::{Arc, OnceLock};
 
     pub(crate) use core::sync::atomic::AtomicU64;
-    pub(crate) use std::thread::{JoinHandle, spawn, yield_now};
+    pub(crate) use std::thread::{JoinHandle, spawn};
     pub(crate) use std::thread_local;
 
     use super::Bound;
@@ -179,6 +198,11 @@ mod imp {
         })
     }
 
+    /// Lets the others run.
+    pub(crate) fn give_way(_attempt: u32) {
+        std::thread::yield_now();
+    }
+
     /// Lets all through once all have come, so that they race rather than start one after another.
     pub(super) struct Gate {
         expected: usize,
@@ -196,7 +220,7 @@ mod imp {
             let mut spins = 0_u32;
             while self.arrived.load(Ordering::Relaxed) < self.expected {
                 spins += 1;
-                if spins % SPINS == 0 { yield_now() } else { core::hint::spin_loop() }
+                if spins % SPINS == 0 { std::thread::yield_now() } else { core::hint::spin_loop() }
             }
         }
     }

@@ -172,6 +172,17 @@ pub fn both_shards_against_singles<W: Window>() {
     promise!(window.free(0, NOW) == 0, "nothing is left");
 }
 
+/// A cost of both shards against one caller of two singles, whose first may break the hold that the second then meets:
+/// two units are admitted whatever happens. What was held and given back while the second swept must be counted.
+pub fn both_shards_against_two_in_a_row<W: Window>() {
+    let window = Arc::new(W::new(2, 2));
+    let two_in_a_row = |window: &W| [window.try_acquire(1, NOW, 1).is_ok(), window.try_acquire(1, NOW, 1).is_ok()];
+    let (both, singles) = race2(&window, admits(0, NOW, 2), two_in_a_row);
+    let admitted = 2 * u64::from(both) + sum(singles);
+    promise!(admitted == 2, "exactly two units: {both}, {singles:?}");
+    promise!(window.free(0, NOW) == 0, "nothing is left");
+}
+
 /// Two costs of two on three shards: exactly one, which leaves one unit.
 pub fn pair_against_pair<W: Window>() {
     let window = Arc::new(W::new(3, 3));

@@ -8,12 +8,15 @@
 #[ignore = "planted bugs are looked for under loom only: run ci/loom.sh"]
 fn planted_bugs_are_found() {}
 
-/// One test a bug: the limiter with it fails the model, the limiter without it passes.
+/// One test a bug: the limiter with it fails the model within so many preemptions, the limiter without it passes.
 macro_rules! planted {
-    ($door:ident: $flaws:ident; $($(#[$doc:meta])* $test:ident: $flaw:ident in $models:ident::$model:ident;)+) => {
+    ($door:ident: $flaws:ident; $($(#[$doc:meta])* $test:ident: $flaw:ident in $models:ident::$model:ident within $preemptions:literal;)+) => {
         $(
             mod $test {
+                use sluicegate_loom_tests::Bound;
                 use sluicegate_loom_tests::known_bad::{$door, $flaws, Sound};
+
+                const BOUND: Bound = Bound::preemptions($preemptions);
 
                 #[cfg(sluicegate_loom)]
                 $(#[$doc])*
@@ -23,13 +26,13 @@ macro_rules! planted {
                     impl $flaws for Planted {
                         const $flaw: bool = true;
                     }
-                    super::assert_found(sluicegate_loom_tests::$models::$model::<$door<Planted>>);
+                    super::assert_found(BOUND, sluicegate_loom_tests::$models::$model::<$door<Planted>>);
                 }
 
                 #[test]
                 fn is_not_found_where_it_is_not() {
                     const { assert!(!<Sound as $flaws>::$flaw) };
-                    sluicegate_loom_tests::model(super::BOUND, sluicegate_loom_tests::$models::$model::<$door<Sound>>);
+                    sluicegate_loom_tests::model(BOUND, sluicegate_loom_tests::$models::$model::<$door<Sound>>);
                 }
             }
         )+
@@ -38,48 +41,47 @@ macro_rules! planted {
 
 planted! { CompactBucket: BucketFlaws;
     /// Two read the same level, both store what they would leave.
-    bucket_stores_back: STORES_BACK in bucket::last_token_of_two;
+    bucket_stores_back: STORES_BACK in bucket::last_token_of_two within 2;
     /// A cost that does not fit is there for an instant, and another is denied because of it.
-    bucket_takes_first: TAKES_FIRST in bucket::denial_takes_nothing;
+    bucket_takes_first: TAKES_FIRST in bucket::denial_takes_nothing within 2;
     /// A late caller turns the last reading back, and the next one earns the same second again.
-    bucket_late_reading_turns_back: LATE_READING_TURNS_BACK in bucket::late_reading;
+    bucket_late_reading_turns_back: LATE_READING_TURNS_BACK in bucket::late_reading within 2;
     /// What is given back to a full bucket makes it fuller.
-    bucket_refunds_above_capacity: REFUNDS_ABOVE_CAPACITY in bucket::refund_never_above_capacity;
+    bucket_refunds_above_capacity: REFUNDS_ABOVE_CAPACITY in bucket::refund_never_above_capacity within 2;
 }
 
 planted! { CompactWindow: WindowFlaws;
     /// A late caller starts its old window anew in a shard that is in a later one.
-    window_late_reading_resets: LATE_READING_RESETS in window::rollover_in_one_shard;
+    window_late_reading_resets: LATE_READING_RESETS in window::rollover_in_one_shard within 2;
     /// Three shards of a limit of one have one each.
-    window_caps_round_up: CAPS_ROUND_UP in window::sweep_against_sweep;
+    window_caps_round_up: CAPS_ROUND_UP in window::sweep_against_sweep within 2;
     /// Two read the same count, both store theirs.
-    window_stores_back: STORES_BACK in window::last_unit_across_shards;
+    window_stores_back: STORES_BACK in window::last_unit_across_shards within 2;
     /// A cost that does not fit is there for an instant, and another is denied because of it.
-    window_takes_first: TAKES_FIRST in window::denial_takes_nothing;
+    window_takes_first: TAKES_FIRST in window::denial_takes_nothing within 2;
     /// More is given back to a shard than it counts.
-    window_refunds_unchecked: REFUNDS_UNCHECKED in window::refund_against_refund;
+    window_refunds_unchecked: REFUNDS_UNCHECKED in window::refund_against_refund within 2;
     /// A unit of the old window comes back in the new one.
-    window_refunds_into_later_window: REFUNDS_INTO_LATER_WINDOW in window::refund_against_rollover;
+    window_refunds_into_later_window: REFUNDS_INTO_LATER_WINDOW in window::refund_against_rollover within 2;
     /// The free unit moves behind a sweep's back, which has seen no flag.
-    window_ignores_give_backs: IGNORES_GIVE_BACKS in window::unit_always_free;
+    window_ignores_give_backs: IGNORES_GIVE_BACKS in window::unit_always_free within 2;
     /// A large cost holds what it will not get, and a single is denied because of it.
-    window_holds_unseen: HOLDS_UNSEEN in window::both_shards_against_singles;
+    window_holds_unseen: HOLDS_UNSEEN in window::both_shards_against_singles within 2;
+    /// A sweep meets a hold that is over, with what it held given back, when the sweep looks at the flag again.
+    window_forgets_broken_holds: FORGETS_BROKEN_HOLDS in window::both_shards_against_two_in_a_row within 3;
     /// A sweep of the old window finds one shard spent before the new window, and the other after.
-    window_skips_later_windows: SKIPS_LATER_WINDOWS in window::denial_under_rollover;
+    window_skips_later_windows: SKIPS_LATER_WINDOWS in window::denial_under_rollover within 2;
     /// A sweep sees what followed a give-back but not the count of it: only the memory orders allow that.
-    window_relaxed_words: RELAXED_WORDS in window::unit_always_free;
+    window_relaxed_words: RELAXED_WORDS in window::unit_always_free within 2;
 }
 
 /// Asserts that the model fails, and fails by a promise rather than by a limit of the model checker.
 #[cfg(sluicegate_loom)]
-fn assert_found(body: impl Fn() + Send + Sync + 'static) {
+fn assert_found(bound: sluicegate_loom_tests::Bound, body: impl Fn() + Send + Sync + 'static) {
     use core::panic::AssertUnwindSafe;
 
-    let found = std::panic::catch_unwind(AssertUnwindSafe(|| sluicegate_loom_tests::model(BOUND, body)));
+    let found = std::panic::catch_unwind(AssertUnwindSafe(|| sluicegate_loom_tests::model(bound, body)));
     let panic = found.expect_err("the model is blind to this bug");
     let message = panic.downcast_ref::<String>().map_or("no text", String::as_str);
     assert!(message.starts_with(sluicegate_loom_tests::BROKEN), "not a broken promise: {message}");
 }
-
-/// Enough for every bug here, and for the sound limiters about a second in all.
-const BOUND: sluicegate_loom_tests::Bound = sluicegate_loom_tests::Bound::preemptions(2);

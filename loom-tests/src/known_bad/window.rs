@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release};
 
 use sluicegate_core::{Nanos, Remaining};
 
-use crate::shim::{AtomicU64, yield_now};
+use crate::shim::{AtomicU64, give_way};
 use crate::{Answer, Taken, Window};
 
 /// Bugs that a window may have, one type each.
@@ -27,6 +27,8 @@ pub trait WindowFlaws: Send + Sync + 'static {
     const IGNORES_GIVE_BACKS: bool = false;
     /// Takes from several shards without the flag.
     const HOLDS_UNSEEN: bool = false;
+    /// Does not count what a hold over several shards gave back because it came up short.
+    const FORGETS_BROKEN_HOLDS: bool = false;
     /// Denies without looking whether a later window has begun meanwhile.
     const SKIPS_LATER_WINDOWS: bool = false;
     /// Changes and reads the shards' words without ordering them with the control word.
@@ -50,6 +52,7 @@ enum Visit {
 impl<F: WindowFlaws> CompactWindow<F> {
     fn decide(&self, seat: usize, now: Nanos, cost: u64, mut visit: impl FnMut(usize, u64) -> Visit) -> Decided {
         let mut window = window_of(now);
+        let mut attempts = 0..;
         loop {
             let control = self.control.load(Acquire);
             match self.sweep(seat, window, &mut visit) {
@@ -65,7 +68,7 @@ impl<F: WindowFlaws> CompactWindow<F> {
                     }
                 }
             }
-            yield_now();
+            give_way(attempts.next().unwrap_or(u32::MAX));
         }
     }
 
@@ -168,7 +171,8 @@ impl<F: WindowFlaws> CompactWindow<F> {
             self.give_back(seat, window, cost - needed);
         }
         if !F::HOLDS_UNSEEN {
-            self.control.store(if needed > 0 { control + GIVE_BACK } else { control }, Release);
+            let gave_back = needed > 0 && !F::FORGETS_BROKEN_HOLDS;
+            self.control.store(if gave_back { control + GIVE_BACK } else { control }, Release);
         }
         needed == 0
     }
@@ -209,6 +213,7 @@ impl<F: WindowFlaws> Window for CompactWindow<F> {
     }
 
     fn try_acquire(&self, seat: usize, now: Nanos, cost: u64) -> Answer {
+        let mut attempts = 0..;
         loop {
             match self.decide(seat, now, cost, |index, window| self.take(index, window, cost, false)) {
                 Decided::Taken { window, left } => return Ok(taken(window, now, left)),
@@ -217,20 +222,20 @@ impl<F: WindowFlaws> Window for CompactWindow<F> {
                     if self.take_from_several(seat, window, cost, control) {
                         return Ok(taken(window, now, 0));
                     }
-                    yield_now();
+                    give_way(attempts.next().unwrap_or(u32::MAX));
                 }
             }
         }
     }
 
     fn refund(&self, seat: usize, taken_at: Nanos, cost: u64) {
-        loop {
+        for attempt in 0.. {
             let control = self.control.load(Acquire);
             if control & FLAG == 0 && self.try_hold(control) {
                 self.give_back(seat, window_of(taken_at), cost);
                 return self.control.store(control + GIVE_BACK, Release);
             }
-            yield_now();
+            give_way(attempt);
         }
     }
 
