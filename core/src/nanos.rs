@@ -78,7 +78,7 @@ impl Nanos {
     }
 
     /// This reading, or [`Nanos::HORIZON`] when it lies beyond.
-    #[inline]
+    #[inline(always)]
     pub(crate) const fn within_horizon(self) -> u64 {
         if self.0 < Self::HORIZON.0 { self.0 } else { Self::HORIZON.0 }
     }

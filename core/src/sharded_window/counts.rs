@@ -27,7 +27,7 @@
 //! release. A sweep that saw an effect of a holder therefore also sees that holder's flag, or its count, when it reads
 //! the control word for the second time. A sweep that saw no effect may be ordered before that holder.
 
-use super::shards::{Shard, Shards};
+use super::shards::Shards;
 use super::step::Layout;
 use crate::decision::{Admitted, Decision, Remaining};
 use crate::shard::CachePadded;
@@ -124,11 +124,10 @@ impl<S: Shards> Counts<S> {
     /// Takes `cost` at `now`, starting at the caller's shard.
     #[inline(always)]
     pub(super) fn try_acquire(&self, now: Nanos, cost: u64, shard_id: &impl ShardId) -> Decision {
-        let base = self.layout.base_of(now);
         let start = self.first_shard(shard_id);
-        match self.take(start, base, cost) {
+        match self.take(start, cost, |word| self.layout.met_at(word, now)) {
             Ok(word) => Ok(self.admitted(start, word, now)),
-            Err(_) => self.search(now, base, cost, start, shard_id),
+            Err(_) => self.search(now, cost, start, shard_id),
         }
     }
 
@@ -161,30 +160,20 @@ impl<S: Shards> Counts<S> {
 
     /// The slow path: the caller's shard was too short.
     #[cold]
-    fn search(&self, now: Nanos, mut base: u64, cost: u64, start: usize, shard_id: &impl ShardId) -> Decision {
+    fn search(&self, now: Nanos, cost: u64, start: usize, shard_id: &impl ShardId) -> Decision {
+        let mut base = self.layout.base_of(now);
         if cost > self.limit() {
             return Err(self.layout.denial(base, now, cost));
         }
         let mut attempt = 0;
         loop {
             let control = self.control.read();
-            let seen = self.sweep(start, base, cost);
-            if let Some(index) = seen.fitting {
-                match self.take(index, base, cost) {
-                    Ok(word) => return Ok(self.admitted(index, word, now)),
-                    // Another call took it.
-                    Err(_) => continue,
-                }
-            }
+            let seen = self.sweep(base);
             if seen.free >= cost {
-                // Enough is free, but in several shards.
-                if let Some(control) = control.filter(|&control| self.control.try_hold(control)) {
-                    let (taken, gave_back) = self.take_from_several(start, base, cost);
-                    self.control.release(control, gave_back);
-                    if let Some((index, word)) = taken {
-                        return Ok(self.admitted(index, word, now));
-                    }
+                if let Some((index, word)) = self.take_anywhere(start, base, cost, control) {
+                    return Ok(self.admitted(index, word, now));
                 }
+                // Other calls took it.
             } else if seen.latest > base {
                 base = seen.latest;
                 continue;
@@ -194,6 +183,26 @@ impl<S: Shards> Counts<S> {
             shard_id.give_way(attempt);
             attempt = attempt.saturating_add(1);
         }
+    }
+
+    /// Takes `cost` in the window of `base` from the first shard from `start` on and around that has it, or else, if the
+    /// control word still is `control`, from several. Returns the shard that completed it, and its word.
+    fn take_anywhere(&self, start: usize, base: u64, cost: u64, control: Option<u64>) -> Option<(usize, u64)> {
+        let mut index = start;
+        for _ in 0..self.shard_count() {
+            // One that has moved on to a later window is left alone while this one has enough.
+            let word = self.layout.met(self.read(index), base);
+            if self.layout.base_in(word) == base && self.layout.free(word, self.caps.of(index)) >= cost {
+                if let Ok(word) = self.take(index, cost, |word| self.layout.met(word, base)) {
+                    return Some((index, word));
+                }
+            }
+            index = self.next_shard(index);
+        }
+        let control = control.filter(|&control| self.control.try_hold(control))?;
+        let (taken, gave_back) = self.take_from_several(start, base, cost);
+        self.control.release(control, gave_back);
+        taken
     }
 
     /// Takes `cost` from shards in the window of `base` while the flag is held, or gives back what it got. Returns the last
@@ -213,25 +222,19 @@ impl<S: Shards> Counts<S> {
         (None, cost > needed)
     }
 
-    /// Reads every shard once, for a caller who starts at `start` and needs `cost` in the window of `base`.
-    #[inline]
-    fn sweep(&self, start: usize, base: u64, cost: u64) -> Seen {
-        let mut seen = Seen { free: 0, latest: base, fitting: None };
+    /// Reads every shard once.
+    #[inline(always)]
+    fn sweep(&self, base: u64) -> Seen {
+        let mut free = 0;
+        let mut latest = base;
         for (index, shard) in self.shards.shards().iter().enumerate() {
             // Acquire: see the module's text.
             let word = self.layout.met(shard.word.load(Ordering::Acquire), base);
-            if self.layout.base_in(word) > base {
-                seen.latest = seen.latest.max(self.layout.base_in(word));
-                continue;
-            }
-            let free = self.layout.free(word, self.caps.of(index));
-            seen.free += free;
-            // The first from `start` on, or else the first of all.
-            if free >= cost && seen.fitting.is_none_or(|before| before < start && index >= start) {
-                seen.fitting = Some(index);
-            }
+            latest = latest.max(word);
+            let is_in_window = self.layout.base_in(word) == base;
+            free += if is_in_window { self.layout.free(word, self.caps.of(index)) } else { 0 };
         }
-        seen
+        Seen { free, latest: self.layout.base_in(latest) }
     }
 
     /// The base to count from, which may be later than that of `now`, and what is free there: at most what was free when
@@ -241,7 +244,7 @@ impl<S: Shards> Counts<S> {
         let mut attempt = 0;
         loop {
             let control = self.control.read();
-            let seen = self.sweep(0, base, u64::MAX);
+            let seen = self.sweep(base);
             if seen.latest > base {
                 base = seen.latest;
             } else if self.is_settled(base, control) {
@@ -257,20 +260,27 @@ impl<S: Shards> Counts<S> {
     /// shard has moved on to a later window, the flag was not held and nothing has been given back.
     #[inline]
     fn is_settled(&self, base: u64, control: Option<u64>) -> bool {
-        // Acquire: see the module's text.
-        let is_current = |shard: &Shard| self.layout.base_in(shard.word.load(Ordering::Acquire)) <= base;
-        self.shards.shards().iter().all(is_current) && control.is_some() && self.control.read() == control
+        // Words are ordered first by window, so one look at the largest tells. Acquire: see the module's text.
+        let latest =
+            self.shards.shards().iter().fold(base, |latest, shard| latest.max(shard.word.load(Ordering::Acquire)));
+        self.layout.base_in(latest) == base && control.is_some() && self.control.read() == control
     }
 
-    /// Takes `cost` from one shard, in the window of `base` or in the later one that the shard is in. Returns the shard's
-    /// word: the new one, or the one that was too short.
+    #[inline]
+    fn read(&self, index: usize) -> u64 {
+        // Acquire: see the module's text.
+        self.shards.shards()[index].word.load(Ordering::Acquire)
+    }
+
+    /// Takes `cost` from one shard, in the window that `met` says it meets there. Returns the shard's word: the new one, or
+    /// the one that was too short.
     #[inline(always)]
-    fn take(&self, index: usize, base: u64, cost: u64) -> Result<u64, u64> {
+    fn take(&self, index: usize, cost: u64, met: impl Fn(u64) -> u64) -> Result<u64, u64> {
         let (word, cap) = (&self.shards.shards()[index].word, self.caps.of(index));
         // Acquire here, and acquire and release below: see the module's text.
         let mut current = word.load(Ordering::Acquire);
         loop {
-            let met = self.layout.met(current, base);
+            let met = met(current);
             if cost > self.layout.free(met, cap) {
                 return Err(met);
             }
@@ -366,12 +376,10 @@ impl<S: Shards> Counts<S> {
 
 /// What a sweep saw.
 struct Seen {
-    /// What the shards of the caller's window had free together.
+    /// What the shards in the caller's window had free together.
     free: u64,
     /// The base of the latest window that any shard counts, at least the caller's.
     latest: u64,
-    /// A shard of the caller's window that had enough.
-    fitting: Option<usize>,
 }
 
 const FLAG: u64 = 1;

@@ -85,7 +85,7 @@ impl WindowStep {
     #[inline]
     pub const fn try_acquire(&self, state: WindowState, now: Nanos, cost: u64) -> (WindowState, Decision) {
         let layout = &self.layout;
-        let word = layout.met(state.0, layout.base_of(now));
+        let word = layout.met_at(state.0, now);
         let free = layout.free(word, layout.rate.tokens());
         if cost <= free {
             let remaining = Remaining::Exactly(free - cost);
@@ -107,7 +107,7 @@ impl WindowStep {
     #[inline]
     pub const fn inspect(&self, state: WindowState, now: Nanos) -> Inspection {
         let limit = self.layout.rate.tokens();
-        let word = self.layout.met(state.0, self.layout.base_of(now));
+        let word = self.layout.met_at(state.0, now);
         Inspection::new(self.layout.free(word, limit), limit)
     }
 
@@ -147,8 +147,8 @@ impl Layout {
 
     /// The layout of words that count up to `cap` of `rate`'s tokens each; it also counts any smaller cap.
     pub(super) const fn new(rate: Rate, cap: u64) -> Result<Self, QuotaError> {
-        let unnumbered = Self { rate, numbering: Fraction::new(1, rate.period_nanos()), count_mask: 0, count_bits: 0 };
-        let layout = unnumbered.with_cap(cap);
+        let numbering = Fraction::new(1, rate.period_nanos());
+        let layout = Self { rate, numbering, count_mask: 1, count_bits: 1 }.with_cap(cap);
         // Windows that can be numbered, less 1.
         let last = !layout.count_mask >> (layout.count_bits % u64::BITS);
         if Nanos::HORIZON.as_u64() / rate.period_nanos() > last {
@@ -160,18 +160,30 @@ impl Layout {
 
     /// The same for counts up to `cap`, which is at most the cap that this layout was made for.
     pub(super) const fn with_cap(self, cap: u64) -> Self {
-        let count_bits = u64::BITS - cap.leading_zeros();
-        // A cap of 0 counts nothing.
-        let count_mask = if cap == 0 { 0 } else { u64::MAX >> (u64::BITS - count_bits) };
-        Self { count_mask, count_bits, ..self }
+        // One bit at the least, also for a cap of 0.
+        let count_bits = u64::BITS - (cap | 1).leading_zeros();
+        Self { count_mask: u64::MAX >> (u64::BITS - count_bits), count_bits, ..self }
     }
 
     /// The base of the window that `now` lies in.
-    #[inline]
+    #[inline(always)]
     pub(super) const fn base_of(&self, now: Nanos) -> u64 {
-        // The number times the base of window 1. A count that fills the word leaves no bit for a number; then that base
-        // is 0, as is the only number.
-        self.numbering.times(now.within_horizon()).wrapping_mul(self.count_mask.wrapping_add(1))
+        // A count that fills the word leaves no bit for a number; then the only number is 0, and any shift will do.
+        self.numbering.times(now.within_horizon()).wrapping_shl(self.count_bits)
+    }
+
+    /// What a caller at `now` meets where `word` is stored: the same as [`met`](Self::met) with the base of `now`.
+    ///
+    /// Nearly always `now` lies in the window that the word counts, which takes no division to see; and as the branch goes
+    /// the same way each time, what follows need not wait for the clock.
+    #[inline(always)]
+    pub(super) const fn met_at(&self, word: u64, now: Nanos) -> u64 {
+        let start = self.number(word).wrapping_mul(self.rate.period_nanos());
+        if now.within_horizon().wrapping_sub(start) < self.rate.period_nanos() {
+            word
+        } else {
+            self.met(word, self.base_of(now))
+        }
     }
 
     /// What a caller in the window of `base` meets where `word` is stored: nothing counted in its own window if the word is
@@ -208,17 +220,18 @@ impl Layout {
         Nanos::new(self.number(word).saturating_mul(self.rate.period_nanos()))
     }
 
+    /// The number of the window that `word` counts.
+    #[inline(always)]
     const fn number(&self, word: u64) -> u64 {
-        match word.checked_shr(self.count_bits) {
-            Some(number) => number,
-            None => 0,
-        }
+        // In two shifts, because a count may fill the word.
+        word >> (self.count_bits - 1) >> 1
     }
 
     /// The reading under which a decision in the window of `word` counts.
     #[inline]
     pub(super) const fn reading_in(&self, word: u64, now: Nanos) -> Nanos {
-        if self.base_in(word) == self.base_of(now) { now } else { self.start_of(word) }
+        let start = self.start_of(word);
+        if now.within_horizon().wrapping_sub(start.as_u64()) < self.rate.period_nanos() { now } else { start }
     }
 
     /// Why `cost` does not fit into the window of `word`.
