@@ -89,8 +89,14 @@ impl Source {
     /// [`Nanos::ZERO`] for a counter behind the origin.
     #[inline]
     fn reading_of(&self, raw: u64) -> Nanos {
-        let product = u128::from(raw.saturating_sub(self.origin)) * u128::from(self.scale);
-        Nanos::new((product >> SCALE_BITS) as u64)
+        let counts = u128::from(raw.saturating_sub(self.origin));
+        // Above 1 GHz a count is less than a nanosecond, and half of a product, without a shift over both, is all it takes.
+        let nanoseconds = if self.scale < 1 << SCALE_BITS {
+            (counts * u128::from(self.scale << (u64::BITS - SCALE_BITS))) >> u64::BITS
+        } else {
+            (counts * u128::from(self.scale)) >> SCALE_BITS
+        };
+        Nanos::new(nanoseconds as u64)
     }
 }
 

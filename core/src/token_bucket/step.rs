@@ -142,18 +142,18 @@ impl BucketStep {
     /// The next state and the units left, if `cost` can be taken.
     #[inline(always)]
     pub(super) const fn take(&self, state: BucketState, accrued: u64, cost: u64) -> Option<(BucketState, u64)> {
-        let consumed = if state.0 > accrued { state.0 } else { accrued };
-        // Both are below 2^63.
-        let level = (accrued + self.grid.capacity_units).saturating_sub(consumed);
         if cost > self.quota.capacity() {
             return None;
         }
-        // At most `capacity_units`.
+        let consumed = if state.0 > accrued { state.0 } else { accrued };
+        // At most `capacity_units`. That and `accrued` are below 2^63.
         let needed = cost * self.grid.units_per_token;
-        if needed > level {
-            return None;
+        let most = accrued + (self.grid.capacity_units - needed);
+        if consumed > most {
+            // A cost of 0 is no use: nothing is left, which is enough.
+            return if cost == 0 { Some((state, 0)) } else { None };
         }
-        Some((if cost == 0 { state } else { BucketState(consumed + needed) }, level - needed))
+        Some((if cost == 0 { state } else { BucketState(consumed + needed) }, most - consumed))
     }
 
     /// The answer when `left` units are left.
