@@ -98,10 +98,14 @@ mod imp {
     }
 
     /// The same for one body over many races.
-    pub fn models<T: Send + Sync + 'static>(bound: Bound, races: Vec<T>, body: fn(&T)) {
+    pub fn models<T, F>(bound: Bound, races: Vec<T>, body: F)
+    where
+        T: Send + Sync + 'static,
+        F: Fn(&T) + Copy + Send + Sync + 'static,
+    {
         let (started, count) = (Instant::now(), races.len());
         let runs = races.into_iter().map(|race| explore(bound, move || body(&race))).sum();
-        report::<T>(&format!(" x {count}"), runs, bound, started);
+        report::<F>(&format!(" x {count}"), runs, bound, started);
     }
 
     fn explore(bound: Bound, body: impl Fn() + Send + Sync + 'static) -> u64 {
@@ -184,7 +188,11 @@ mod imp {
     }
 
     /// The same for one body over many races, each as often as gives each model its time.
-    pub fn models<T: Send + Sync + 'static>(_bound: Bound, races: Vec<T>, body: fn(&T)) {
+    pub fn models<T, F>(_bound: Bound, races: Vec<T>, body: F)
+    where
+        T: Send + Sync + 'static,
+        F: Fn(&T) + Copy + Send + Sync + 'static,
+    {
         for _ in 0..(runs() / races.len() as u32).max(1) {
             races.iter().for_each(body);
         }

@@ -9,7 +9,7 @@ fn bucket_two_against_one() {
     run::<StillBucket<CoreBucket>>(Bound::preemptions(3), Race::two_against_one());
 }
 
-// 224 races of 3 threads.
+// 80 races of 3 threads.
 #[test]
 fn bucket_three_at_once() {
     run::<StillBucket<CoreBucket>>(Bound::preemptions(2), Race::three_at_once());
@@ -21,7 +21,7 @@ fn window_two_against_one() {
     run::<TwoShards<CoreWindow>>(Bound::preemptions(2), Race::two_against_one());
 }
 
-// 224 races of 3 threads.
+// 80 races of 3 threads.
 #[test]
 fn window_three_at_once() {
     run::<TwoShards<CoreWindow>>(Bound::preemptions(1), Race::three_at_once());
