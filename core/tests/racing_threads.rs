@@ -9,10 +9,10 @@ use core::time::Duration;
 use std::collections::HashMap;
 
 use sluicegate_core::{
-    BucketCell, BucketStep, Clock, CounterShard, Denied, FixedShard, HashedShard, ManualClock, Nanos, TokenBucket,
-    quota,
+    BucketCell, BucketStep, Clock, CounterShard, Denied, FixedShard, HashedShard, ManualClock, Nanos, Shard,
+    ShardedWindow, TokenBucket, quota,
 };
-use support::{AnyWindow, Numbers, ThreadShard, Yielding, race, sharded, window_limit};
+use support::{AnyWindow, Numbers, ThreadShard, Wandering, Yielding, race, sharded, window_limit};
 
 const WIDTH: u64 = 1_000_000;
 
@@ -95,6 +95,21 @@ fn what_is_held_and_what_is_free_make_a_full_bucket() {
 }
 
 #[test]
+fn no_refund_is_lost_and_no_token_denied_while_it_is_there() {
+    // Nothing between the calls, so that they meet as often as they can.
+    let step = BucketStep::new(quota!("1/30d burst 4"));
+    let cell = BucketCell::new();
+    let now = Nanos::new(5);
+    race(4, |_| {
+        for round in 0..300_000 {
+            assert!(cell.try_acquire(&step, now, 1).is_ok(), "round {round}");
+            cell.refund(&step, 1);
+        }
+    });
+    assert_eq!(cell.inspect(&step, now).level, 4);
+}
+
+#[test]
 fn what_is_held_and_what_is_free_make_a_full_window() {
     for shards in [1, 2, 3, 8, 16] {
         for window in windows(40, shards) {
@@ -165,6 +180,31 @@ fn no_cost_over_several_shards_is_denied_while_enough_is_free() {
     never_denied(2, 4, 5_000, 1);
     never_denied(5, 4, 3_000, 2);
     never_denied(16, 10, 1_000, 5);
+}
+
+#[test]
+fn no_unit_is_denied_while_the_free_ones_move_about() {
+    // Two units are free among very many shards, for two callers who hold one at most. The unit that a caller looks for
+    // may be taken before it gets there and another be given back behind it: it has to look again.
+    const SHARDS: usize = 256;
+    for cost in [1, 2] {
+        let units = SHARDS as u64;
+        let window: ShardedWindow<[Shard; SHARDS], _, _> =
+            ShardedWindow::with_array(window_limit(units, WIDTH), ManualClock::new(), Wandering);
+        let now = Nanos::ZERO;
+        assert!(window.try_acquire_at(now, units - 2 * cost).is_ok());
+        race(2, |index| {
+            let mut numbers = Numbers(index as u64);
+            for round in 0..15_000 {
+                Wandering::go_to(numbers.below(units) as usize);
+                let admitted = window.try_acquire_at(now, cost);
+                assert!(admitted.is_ok(), "{cost} are free in round {round}: {admitted:?}");
+                Wandering::go_to(numbers.below(units) as usize);
+                window.refund(now, cost);
+            }
+        });
+        assert_eq!(window.inspect_at(now).level, 2 * cost);
+    }
 }
 
 #[test]
