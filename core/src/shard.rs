@@ -74,8 +74,8 @@ impl ShardId for FixedShard {
 
 /// A number mixed from any hashable identity: a task, a connection, a peripheral.
 ///
-/// The mixing is fixed, the same on every target, and not meant to resist an adversary: who can choose identities can
-/// make callers meet in one shard, which slows them down and changes no decision.
+/// The mixing is fixed and not meant to resist an adversary: who can choose identities can make callers meet in one shard,
+/// which slows them down and changes no decision. The number may differ between targets.
 ///
 /// ```
 /// use sluicegate_core::{HashedShard, ShardId};

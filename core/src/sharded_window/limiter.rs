@@ -147,7 +147,8 @@ impl<S: Shards, C, I: ShardId, O> ShardedWindow<S, C, I, O> {
 
     /// What is free at `now`, summed over the shards. Changes nothing. O(shards).
     ///
-    /// While others take, it lies between what was free when the call began and what is when it ends.
+    /// While others take, it lies between what was free when the call began and what is when it ends. While others refund
+    /// without a pause, it waits for one.
     pub fn inspect_at(&self, now: Nanos) -> Inspection {
         match self.limit.rule {
             Rule::Step(_) => Inspection::new(self.counts.free(now, &self.shard_id), self.counts.limit()),
