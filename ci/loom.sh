@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Every interleaving of every concurrent piece, within the bounds that each test states, and the planted bugs.
 #
-# LOOM_MAX_PREEMPTIONS=4 deepens every bound below 4 (hours). On one core the default takes some 3 minutes, and the first
-# build one.
+# LOOM_MAX_PREEMPTIONS=3 deepens every bound below 3, and takes far longer. On one core the default takes some 2 minutes,
+# and the first build one.
 source "$(dirname "$0")/lib.sh"
 
 echo "bounds: preemptions as each model states, at least ${LOOM_MAX_PREEMPTIONS:-0}; branches ${LOOM_MAX_BRANCHES:-1000}"

@@ -42,7 +42,8 @@ pub fn last_unit_across_shards<W: Window>() {
     promise!(window.free(0, NOW) == 0, "nothing is left");
 }
 
-/// Two callers whose own shards have nothing at all, because the limit is smaller than the number of shards.
+/// Two callers whose own shards have nothing at all, because the limit is smaller than the number of shards: exactly one
+/// gets the only unit.
 pub fn sweep_against_sweep<W: Window>() {
     let window = Arc::new(W::new(1, 3));
     let (a, b) = race2(&window, admits(1, NOW, 1), admits(2, NOW, 1));
@@ -72,7 +73,8 @@ pub fn rollover_against_late_reader<W: Window>() {
     promise!(window.free(0, LATER) == 0 && window.free(1, NOW) == 0, "nothing is left");
 }
 
-/// The same at one shard, where both windows meet in one word.
+/// A caller that opens the next window against a late one, at one shard where both windows meet in one word: the new one
+/// admits its limit, and the old one stays closed.
 pub fn rollover_in_one_shard<W: Window>() {
     let window = Arc::new(W::new(1, 1));
     let (new, late) = race2(&window, |w| w.try_acquire(0, LATER, 1), |w| w.try_acquire(0, NOW, 1));
@@ -87,7 +89,7 @@ pub fn refund_against_acquire<W: Window>() {
     refund_against_acquire_over::<W>(2);
 }
 
-/// The same with one shard, where a refund takes no flag.
+/// A refund against an acquire with one shard, where a refund takes no flag: units are neither lost nor made.
 pub fn refund_against_acquire_in_one_shard<W: Window>() {
     refund_against_acquire_over::<W>(1);
 }
@@ -124,8 +126,7 @@ pub fn refund_against_rollover<W: Window>() {
     promise!(free == 0, "the old window's unit came back in the new one: {free} free");
 }
 
-/// One unit at least is free at every instant, though never in the same shard for long: nobody may be denied, and who
-/// looks must see it. The unit moves behind the back of a sweep.
+/// One unit at least is free at every instant, but it moves behind the back of a sweep: nobody may be denied.
 pub fn unit_always_free<W: Window>() {
     let window = Arc::new(W::new(2, 2));
     take(&*window, 0, 1);
@@ -134,7 +135,7 @@ pub fn unit_always_free<W: Window>() {
     promise!(window.free(0, NOW) == 0, "nothing is left");
 }
 
-/// The same for who only looks.
+/// One unit at least is free at every instant, but it moves behind the back of a sweep: who looks must see it.
 pub fn unit_always_seen<W: Window>() {
     let window = Arc::new(W::new(2, 2));
     take(&*window, 0, 1);
@@ -145,7 +146,7 @@ pub fn unit_always_seen<W: Window>() {
     promise!(window.free(0, NOW) == 1, "looking takes nothing");
 }
 
-/// The same for a cost of two, with two of three units free at every instant.
+/// Two of three units at least are free at every instant, but not always the same: a cost of two may not be denied.
 pub fn pair_always_free<W: Window>() {
     let window = Arc::new(W::new(3, 3));
     take(&*window, 0, 1);
@@ -191,7 +192,7 @@ pub fn pair_against_pair<W: Window>() {
     promise!(window.free(0, NOW) == 1, "the third unit is left");
 }
 
-/// A cost of both shards against a refund of both and a single: units are neither lost nor made.
+/// A cost of both shards against a refund of both: units are neither lost nor made.
 pub fn both_shards_against_refund<W: Window>() {
     let window = Arc::new(W::new(2, 2));
     take(&*window, 0, 1);
@@ -218,6 +219,17 @@ pub fn both_shards_against_rollover<W: Window>() {
     let in_new = 2 * counted_in(&[old, new], LATER);
     promise!(in_new == 2, "two were demanded in the new window and two must be admitted: {old:?}, {new:?}");
     promise!(window.free(0, LATER) == 0, "nothing is left");
+}
+
+/// A cost of three of four units in the old window, while a single opens the new one in a shard that has room left there:
+/// all three are counted in one window, and neither is denied.
+pub fn hold_overtaken_by_a_window<W: Window>() {
+    let window = Arc::new(W::new(4, 2));
+    let (three, new) = race2(&window, |w| w.try_acquire(0, NOW, 3), |w| w.try_acquire(1, LATER, 1));
+    promise!(three.is_ok() && new.is_ok(), "enough was free in either window: {three:?}, {new:?}");
+    let in_new = 3 * counted_in(&[three], LATER) + counted_in(&[new], LATER);
+    let free = window.free(0, LATER);
+    promise!(free == 4 - in_new, "units of two windows were mixed: {in_new} taken in the new one, {free} free");
 }
 
 /// A hold in the old window that a single of the new one breaks, and a late single: what the hold gives back goes to
