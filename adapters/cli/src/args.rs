@@ -1,5 +1,7 @@
 //! What a person types. `options` turns it into what a run needs.
 
+#![allow(rustdoc::bare_urls, rustdoc::invalid_html_tags, reason = "what documents an option is its --help text")]
+
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand, ValueEnum};
 use sluicegate_core::Limit;
