@@ -8,8 +8,9 @@
 //! |---|---|---|---|---|
 //! | [`TokenBucket`] | smoothly, bursts up to its capacity | one word | one word | never |
 //! | [`ShardedWindow`] | all of its limit at any time in a window | one word a shard | scales with shards | 2x across one boundary |
+//! | `SlidingLog` (feature `alloc`) | all of its limit in any interval of its length | up to 16 bytes a unit | behind a lock | never |
 //!
-//! Both are *exact*: see the guarantees on each type. Underneath are [`BucketStep`] and [`WindowStep`], pure functions of
+//! All are *exact*: see the guarantees on each type. Underneath are [`BucketStep`] and [`WindowStep`], pure functions of
 //! state, reading and cost, for those who keep states themselves.
 //!
 //! ```
@@ -32,7 +33,7 @@
 //!
 //! None is on by default.
 //!
-//! - `alloc`: shard counts chosen at run time, clocks behind `Arc` and `Box`.
+//! - `alloc`: shard counts chosen at run time, clocks behind `Arc` and `Box`, the sliding log.
 //! - `loom`: for this project's own model checking, and without effect unless `--cfg sluicegate_loom` is set too.
 //!
 //! On targets without 64-bit atomics or compare-and-swap, [portable-atomic](https://docs.rs/portable-atomic) emulates
@@ -55,6 +56,8 @@ mod quota;
 mod rate;
 mod shard;
 mod sharded_window;
+#[cfg(feature = "alloc")]
+mod sliding_log;
 mod sync;
 mod text;
 mod token_bucket;
@@ -67,6 +70,8 @@ pub use quota::{Limit, Quota};
 pub use rate::{PER_DAY, PER_HOUR, PER_MINUTE, PER_SECOND, QuotaError, Rate};
 pub use shard::{CachePadded, CounterShard, FixedShard, HashedShard, ShardId};
 pub use sharded_window::{Shard, ShardedWindow, Shards, WindowLimit, WindowState, WindowStep};
+#[cfg(feature = "alloc")]
+pub use sliding_log::{Run, Runs, SlidingLog};
 /// For this project's own models only: what the limiters run on while they are model-checked.
 #[cfg(all(sluicegate_loom, feature = "loom"))]
 #[doc(hidden)]

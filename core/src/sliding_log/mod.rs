@@ -1,0 +1,7 @@
+//! The sliding log: no interval of one window's length ever holds more than the limit.
+
+mod limiter;
+mod runs;
+
+pub use limiter::SlidingLog;
+pub use runs::{Run, Runs};
