@@ -2,7 +2,8 @@
 # Every fuzz target for ${FUZZ_SECONDS:-10} seconds, with AddressSanitizer. Needs a nightly compiler.
 source "$(dirname "$0")/lib.sh"
 
-if ! cargo +nightly --version >/dev/null 2>&1; then
+if ! cargo +nightly --version >/dev/null 2>&1 &&
+    ! rustup toolchain install nightly --profile minimal >/dev/null 2>&1; then
     skip "fuzz targets: no nightly toolchain (rustup toolchain install nightly --profile minimal)"
 fi
 if ! cargo fuzz --version >/dev/null 2>&1; then

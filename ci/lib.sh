@@ -17,13 +17,10 @@ skip() {
     exit 0
 }
 
-# Runs apt-get quietly, as root or through sudo.
-apt() {
+# Refreshes the distribution's package lists, once a run, as root or through sudo.
+apt_update() {
     local sudo=
     [ "$(id -u)" = 0 ] || sudo=sudo
-    if [ ! -e target/ci/apt-is-updated ]; then
-        $sudo apt-get update -qq >/dev/null
-        mkdir -p target/ci && touch target/ci/apt-is-updated
-    fi
-    $sudo env DEBIAN_FRONTEND=noninteractive apt-get "$@" -qq >/dev/null
+    [ -e target/ci/apt-is-updated ] && return
+    $sudo apt-get update -qq >/dev/null && mkdir -p target/ci && touch target/ci/apt-is-updated
 }
