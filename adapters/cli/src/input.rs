@@ -1,10 +1,10 @@
 //! Where logs come from: files and standard input, packed or not.
 
 use std::fs::{self, File};
-use std::io::{self, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 use same_file::Handle;
 
 use crate::error::Error;
@@ -90,7 +90,7 @@ impl Source {
 #[derive(Debug)]
 pub(crate) enum Input<R> {
     Plain(Begun<R>),
-    Gzip(Box<MultiGzDecoder<Begun<R>>>),
+    Gzip(Members<Begun<R>>),
 }
 
 type Begun<R> = io::Chain<Cursor<Vec<u8>>, R>;
@@ -102,7 +102,7 @@ impl<R: Read> Input<R> {
         stored.by_ref().take(GZIP.len() as u64).read_to_end(&mut first)?;
         let is_gzip = first == GZIP;
         let begun = Cursor::new(first).chain(stored);
-        Ok(if is_gzip { Self::Gzip(Box::new(MultiGzDecoder::new(begun))) } else { Self::Plain(begun) })
+        Ok(if is_gzip { Self::Gzip(Members::new(begun)) } else { Self::Plain(begun) })
     }
 }
 
@@ -112,6 +112,45 @@ impl<R: Read> Read for Input<R> {
             Self::Plain(plain) => plain.read(buffer),
             Self::Gzip(gzip) => gzip.read(buffer),
         }
+    }
+}
+
+/// One gzip member after another; zeros may follow the last, as tapes and block devices pad.
+#[derive(Debug)]
+pub(crate) struct Members<R> {
+    /// `None` once the last has ended.
+    member: Option<Box<GzDecoder<BufReader<R>>>>,
+}
+
+impl<R: Read> Members<R> {
+    fn new(stored: R) -> Self {
+        Self { member: Some(Box::new(GzDecoder::new(BufReader::new(stored)))) }
+    }
+}
+
+impl<R: Read> Read for Members<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(member) = &mut self.member {
+            let length = member.read(buffer)?;
+            if length > 0 || buffer.is_empty() {
+                return Ok(length);
+            }
+            let Some(mut stored) = self.member.take().map(|member| member.into_inner()) else { break };
+            while let [0, ..] = stored.fill_buf()? {
+                stored.consume(1);
+            }
+            match stored.fill_buf()? {
+                [] => break,
+                [first, ..] if *first == GZIP[0] => self.member = Some(Box::new(GzDecoder::new(stored))),
+                _ => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::InvalidData,
+                        "what follows the gzip data is no gzip data",
+                    ));
+                }
+            }
+        }
+        Ok(0)
     }
 }
 

@@ -184,7 +184,7 @@ impl Window {
         }
         let unused = self.unused(time);
         // Something was taken in this window only if it began before the horizon.
-        let begins = i128::from(self.number(time) - level.origin) * i128::from(self.period());
+        let begins = (i128::from(self.number(time)) - i128::from(level.origin)) * i128::from(self.period());
         if begins > i128::from(horizon.as_u64()) {
             return unused;
         }

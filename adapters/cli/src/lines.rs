@@ -22,8 +22,8 @@ pub(crate) enum Line<'a> {
 
 impl<R: Read> Lines<R> {
     pub(crate) fn new(reader: R) -> Self {
-        // One byte more than a line: a line of exactly the longest length still has its end in the buffer.
-        Self { reader, buffer: vec![0; LONGEST + 1].into_boxed_slice(), start: 0, end: 0 }
+        // A line of exactly the longest length still has its end, `\r\n` too, in the buffer.
+        Self { reader, buffer: vec![0; LONGEST + 2].into_boxed_slice(), start: 0, end: 0 }
     }
 
     /// The next line, or `None` at the end of the input. The last line need not have an end; `\r\n` also is one.
@@ -33,7 +33,7 @@ impl<R: Read> Lines<R> {
             if let Some(offset) = memchr::memchr(b'\n', &self.buffer[searched..self.end]) {
                 let line = self.start..searched + offset;
                 self.start = line.end + 1;
-                return Ok(Some(Line::Text(without_return(&self.buffer[line]))));
+                return Ok(Some(bounded(&self.buffer[line])));
             }
             if self.end - self.start == self.buffer.len() {
                 self.skip_line()?;
@@ -48,7 +48,7 @@ impl<R: Read> Lines<R> {
             if self.fill()? == 0 {
                 let line = self.start..self.end;
                 self.start = self.end;
-                return Ok((!line.is_empty()).then(|| Line::Text(without_return(&self.buffer[line]))));
+                return Ok((!line.is_empty()).then(|| bounded(&self.buffer[line])));
             }
         }
     }
@@ -80,8 +80,10 @@ impl<R: Read> Lines<R> {
     }
 }
 
-fn without_return(line: &[u8]) -> &[u8] {
-    line.strip_suffix(b"\r").unwrap_or(line)
+/// A line up to its `\n`, without its `\r`.
+fn bounded(line: &[u8]) -> Line<'_> {
+    let text = line.strip_suffix(b"\r").unwrap_or(line);
+    if text.len() > LONGEST { Line::TooLong } else { Line::Text(text) }
 }
 
 /// 1 MiB: far more than any server writes for a request, and little enough to hold.
@@ -129,13 +131,15 @@ mod tests {
     fn a_line_beyond_the_bound_is_skipped_and_the_next_is_whole() {
         for (length, fits) in [(LONGEST, true), (LONGEST + 1, false), (3 * LONGEST, false)] {
             for step in [usize::MAX, 1000, 65_537] {
-                let mut text = b"first\n".to_vec();
-                text.resize(text.len() + length, b'x');
-                text.extend(b"\nlast");
-                let read = lines(&text, step);
-                assert_eq!(read.len(), 3, "{length} {step}");
-                assert_eq!((read[0].as_deref(), read[2].as_deref()), (Some(&b"first"[..]), Some(&b"last"[..])));
-                assert_eq!(read[1].as_ref().map(Vec::len), fits.then_some(length), "{length} {step}");
+                for end in [&b"\n"[..], b"\r\n"] {
+                    let mut text = b"first\n".to_vec();
+                    text.resize(text.len() + length, b'x');
+                    text.extend([end, b"last"].concat());
+                    let read = lines(&text, step);
+                    assert_eq!(read.len(), 3, "{length} {step}");
+                    assert_eq!((read[0].as_deref(), read[2].as_deref()), (Some(&b"first"[..]), Some(&b"last"[..])));
+                    assert_eq!(read[1].as_ref().map(Vec::len), fits.then_some(length), "{length} {step} {end:?}");
+                }
             }
         }
     }

@@ -4,6 +4,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use same_file::Handle;
+
 use crate::error::Error;
 use crate::escape::escaped;
 use crate::input::Source;
@@ -37,6 +39,13 @@ impl Target {
                 escaped(&path.display().to_string())
             )));
         }
+        let is_stdout = matches!((Handle::stdout(), Handle::from_path(&path)), (Ok(own), Ok(other)) if own == other);
+        if path.is_file() && is_stdout {
+            return Err(Error::Usage(format!(
+                "invalid value '{}' for '--plot <OUT.svg>': the report is printed to this file; name another",
+                escaped(&path.display().to_string())
+            )));
+        }
         match Self::check(&path) {
             Ok(is_file) => Ok(Self { path, is_file }),
             Err(error) => Err(failure(&path, error)),
@@ -63,6 +72,9 @@ impl Target {
                 return OpenOptions::new().write(true).open(&self.path)?.write_all(bytes);
             }
             let mut draft = Draft::beside(&self.path)?;
+            if let Ok(before) = fs::metadata(&draft.place) {
+                draft.file.set_permissions(before.permissions())?;
+            }
             draft.file.write_all(bytes)?;
             draft.file.sync_data()?;
             fs::rename(&draft.path, &draft.place)
@@ -80,14 +92,27 @@ struct Draft {
 
 impl Draft {
     fn beside(path: &Path) -> io::Result<Self> {
-        // Behind a link, so that the link stays.
-        let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let name = place.file_name().ok_or_else(|| io::Error::other("it names no file"))?;
-        let name = format!(".{}.{}.part", name.to_string_lossy(), std::process::id());
-        let path = place.with_file_name(name);
+        let place = behind_links(path);
+        place.file_name().ok_or_else(|| io::Error::other("it names no file"))?;
+        // Short, so that it fits wherever the file's own name does.
+        let path = place.with_file_name(format!(".{}.part", std::process::id()));
         let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
         Ok(Self { file, path, place })
     }
+}
+
+/// Where `path` leads, so that a link stays a link: also one to a file that is not there yet.
+fn behind_links(path: &Path) -> PathBuf {
+    let mut place = path.to_owned();
+    for _ in 0..LINKS {
+        match (fs::canonicalize(&place), fs::read_link(&place)) {
+            (Ok(found), _) => return found,
+            // Of an absolute link, all that is joined before it goes.
+            (Err(_), Ok(link)) => place = place.parent().map_or(link.clone(), |folder| folder.join(link)),
+            (Err(_), Err(_)) => break,
+        }
+    }
+    place
 }
 
 impl Drop for Draft {
@@ -96,6 +121,9 @@ impl Drop for Draft {
         let _ = fs::remove_file(&self.path);
     }
 }
+
+/// As many links in a row as Linux follows.
+const LINKS: usize = 40;
 
 fn failure(path: &Path, error: io::Error) -> Error {
     Error::Write { name: format!("--plot {}", path.display()), error }

@@ -70,6 +70,10 @@ impl TimeFormat {
             Self::Known => parse_known(text.trim_ascii()),
             Self::Strptime(format) => {
                 let broken = strtime::parse(format, text).ok()?;
+                // No zone database is at hand, so a zone by name cannot be honoured, and must not be passed over.
+                if broken.iana_time_zone().is_some_and(|zone| zone != "UTC") {
+                    return None;
+                }
                 let timestamp = broken.to_timestamp().or_else(|error| match broken.offset() {
                     Some(_) => Err(error),
                     None => broken.to_datetime().and_then(|datetime| Offset::UTC.to_timestamp(datetime)),
@@ -90,8 +94,9 @@ fn parse_known(text: &[u8]) -> Option<LogTime> {
     }
     static PARSER: DateTimeParser = DateTimeParser::new();
     let timestamp = PARSER.parse_timestamp(text).or_else(|error| match PARSER.parse_datetime(text) {
-        Ok(datetime) => Offset::UTC.to_timestamp(datetime),
-        Err(_) => Err(error),
+        // A named zone, in brackets, is no offset, and without an offset it says what nothing here can look up.
+        Ok(datetime) if !text.contains(&b'[') => Offset::UTC.to_timestamp(datetime),
+        _ => Err(error),
     });
     LogTime::of(timestamp.ok()?)
 }
@@ -208,6 +213,7 @@ mod tests {
             ("1431857103123456789", "2015-05-17T10:05:03.123456789Z"),
             ("-1.5", "1969-12-31T23:59:58.5Z"),
             ("0", "1970-01-01T00:00:00Z"),
+            ("2024-07-01T12:00:00+02:00[Europe/Berlin]", "2024-07-01T10:00:00Z"),
             ("1800-01-01T00:00:00Z", "1800-01-01T00:00:00Z"),
             ("2261-12-31T23:59:59.999999999Z", "2261-12-31T23:59:59.999999999Z"),
         ] {
@@ -227,6 +233,7 @@ mod tests {
             "99999999999999999999",
             "1.",
             "12a",
+            "2024-07-01T12:00:00[Europe/Berlin]",
         ] {
             assert_eq!(known(text), None, "{text}");
         }
@@ -241,6 +248,9 @@ mod tests {
         assert_eq!(time("%d.%m.%Y %T%.f %z", "29.02.2024 01:02:03.5 +0100").as_deref(), Some("2024-02-29T00:02:03.5Z"));
         assert_eq!(time("%s", "1431857103").as_deref(), Some("2015-05-17T10:05:03Z"));
         assert_eq!(time("%Y-%m-%d %H:%M:%S", "2024-02-30 01:02:03"), None);
+        assert_eq!(time("%Y-%m-%d %H:%M:%S %Q", "2024-07-01 12:00:00 +0200").as_deref(), Some("2024-07-01T10:00:00Z"));
+        assert_eq!(time("%Y-%m-%d %H:%M:%S %Q", "2024-07-01 12:00:00 Europe/Berlin"), None);
+        assert_eq!(time("%Y-%m-%d %H:%M:%S %Q", "2024-07-01 12:00:00 Nowhere/Land"), None);
         assert!(TimeFormat::strptime("%H:%M").is_err());
         assert!(TimeFormat::strptime("%Y %!").is_err());
         assert!(TimeFormat::strptime("").is_err());
