@@ -36,7 +36,7 @@ pub const PER_DAY: Duration = Duration::from_secs(86_400);
 /// assert_eq!("300/1m".parse::<Rate>()?, rate);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rate {
     tokens: NonZeroU64,
     period: NonZeroU64,
@@ -143,7 +143,7 @@ pub enum QuotaError {
     WindowTooShort {
         /// What was asked for.
         rate: Rate,
-        /// The shortest window, in nanoseconds, that works for this limit and number of shards.
+        /// The shortest window, in nanoseconds, that works for this limit over any number of shards.
         shortest: u64,
     },
     /// A window has no burst apart from its limit; say `TOKENS/PERIOD` only.
@@ -151,8 +151,6 @@ pub enum QuotaError {
         /// What was asked for.
         burst: u64,
     },
-    /// A sharded window needs at least one shard.
-    NoShards,
 }
 
 impl fmt::Display for QuotaError {
@@ -180,7 +178,6 @@ impl fmt::Display for QuotaError {
             Self::BurstOnWindow { burst } => {
                 write!(f, "a burst of {burst} on a window: a window admits its limit and has no other burst")
             }
-            Self::NoShards => f.write_str("0 shards: the least is 1"),
         }
     }
 }

@@ -4,7 +4,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::rate::QuotaError;
-use crate::{Limit, Quota, Rate};
+use crate::{Limit, Quota, Rate, WindowLimit};
 
 /// A text that is not a limit, with the text and what is accepted.
 ///
@@ -92,6 +92,21 @@ pub(crate) const fn parse_limit(text: &str) -> Result<Limit, ParseError> {
     };
     cursor.skip_spaces();
     if cursor.is_done() { Ok(word) } else { Err(ParseError::new(Reason::NotAlone, text)) }
+}
+
+pub(crate) const fn parse_window_limit(text: &str) -> Result<WindowLimit, ParseError> {
+    let limit = match parse_rate(text) {
+        Ok(rate) => WindowLimit::from_rate(rate),
+        // A word, a burst, or what a limit's errors describe best.
+        Err(_) => match parse_limit(text) {
+            Ok(limit) => WindowLimit::new(limit),
+            Err(error) => return Err(error),
+        },
+    };
+    match limit {
+        Ok(limit) => Ok(limit),
+        Err(error) => Err(ParseError::new(Reason::Quota(error), text)),
+    }
 }
 
 pub(crate) const fn parse_quota(text: &str) -> Result<Quota, ParseError> {
@@ -371,8 +386,8 @@ impl fmt::Display for Excerpt {
     }
 }
 
-const EXPECTED: &str = "expected TOKENS/PERIOD [burst CAPACITY], such as 300/1m or 7/3s burst 20, or where a limit is \
-                        asked for `off` or `deny`";
+const EXPECTED: &str = "expected TOKENS/PERIOD [burst CAPACITY], such as 300/1m or 7/3s burst 20; \
+     a limit may also be `off` or `deny`";
 const UNITS_EXPECTED: &str = "expected ns, us, ms, s, m, h or d, as in 300/1m or 7/3s burst 20";
 
 /// Units of time in nanoseconds, shortest first.

@@ -62,8 +62,8 @@ fn a_quota_and_a_rate_print_like_the_limit() {
 
 #[test]
 fn every_mistake_is_answered_with_text_fault_and_remedy() {
-    const EXPECTED: &str = "expected TOKENS/PERIOD [burst CAPACITY], such as 300/1m or 7/3s burst 20, or where a limit \
-                            is asked for `off` or `deny`";
+    const EXPECTED: &str = "expected TOKENS/PERIOD [burst CAPACITY], such as 300/1m or 7/3s burst 20; \
+                            a limit may also be `off` or `deny`";
     const UNITS: &str = "expected ns, us, ms, s, m, h or d, as in 300/1m or 7/3s burst 20";
     const TOKENS: &str = "the tokens are not a whole number from 1 to 18446744073709551615";
     const COUNT: &str = "the number in the period is not a whole number from 1 to 18446744073709551615";

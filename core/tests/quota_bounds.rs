@@ -197,7 +197,6 @@ fn every_error_says_what_was_asked_for_and_what_is_possible() {
             QuotaError::BurstOnWindow { burst: 9 },
             "a burst of 9 on a window: a window admits its limit and has no other burst",
         ),
-        (QuotaError::NoShards, "0 shards: the least is 1"),
     ];
     for (error, message) in messages {
         assert_eq!(error.to_string(), message);

@@ -4,7 +4,6 @@
 
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand, ValueEnum};
-use sluicegate_core::Limit;
 
 /// Exact rate limiting, asked from the command line.
 #[derive(Debug, Parser)]
@@ -39,7 +38,7 @@ pub(crate) struct ReplayArgs {
     /// As in 300/1m, 7/3s or 1/30d; units are ns us ms s m h d. A token bucket may have a burst of its own, as in
     /// '7/3s burst 20'; otherwise its burst is TOKENS. off admits and deny refuses everything.
     #[arg(long, value_name = "LIMIT", default_value = "10/1m", help_heading = "What to ask")]
-    pub(crate) limit: Limit,
+    pub(crate) limit: String,
 
     /// How much a token bucket holds, instead of the limit's own burst
     #[arg(long, value_name = "N", help_heading = "What to ask", allow_negative_numbers = true)]
@@ -222,7 +221,10 @@ pub(crate) fn in_one_line(error: &clap::Error) -> String {
         if part.starts_with("Usage:") || part.starts_with("For more information") {
             break;
         }
-        if !part.is_empty() {
+        // That an unknown option could be meant as a file's name helps nobody who mistyped it.
+        if part.starts_with("tip: to pass '") {
+            line.push_str("; `sluicegate replay --help` lists the options");
+        } else if !part.is_empty() {
             if !line.is_empty() {
                 line.push_str(if part.starts_with("tip:") { "; " } else { " " });
             }

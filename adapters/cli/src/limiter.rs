@@ -13,9 +13,8 @@
 //! Readings start [`SLACK`], 15 years, after the origin, so that lines that are late by less have readings of their own.
 //! Later ones read as the origin, which changes no decision: see `reading`.
 
-use sluicegate_core::{BucketState, BucketStep, Limit, Nanos, QuotaError, WindowLimit, WindowState, WindowStep};
+use sluicegate_core::{BucketState, BucketStep, Limit, Nanos, WindowLimit, WindowState, WindowStep};
 
-use crate::args::Algorithm;
 use crate::time::LogTime;
 
 /// A limit, made ready.
@@ -43,16 +42,21 @@ pub(crate) struct Level {
 pub(crate) struct SpanError;
 
 impl Limiter {
-    /// Prepares `limit`.
-    pub(crate) fn new(limit: Limit, algorithm: Algorithm) -> Result<Self, QuotaError> {
-        match (limit, algorithm) {
-            (Limit::Unlimited, _) => Ok(Self::Unlimited),
-            (Limit::DenyAll, _) => Ok(Self::DenyAll),
-            (Limit::Quota(quota), Algorithm::TokenBucket) => Ok(Self::Bucket(Bucket::new(BucketStep::new(quota)))),
-            (Limit::Quota(quota), Algorithm::FixedWindow) => {
-                WindowLimit::new(limit)?;
-                Ok(Self::Window(Window { step: WindowStep::new(quota.rate())? }))
-            }
+    /// Prepares `limit` for buckets.
+    pub(crate) fn bucket(limit: Limit) -> Self {
+        match limit {
+            Limit::Unlimited => Self::Unlimited,
+            Limit::DenyAll => Self::DenyAll,
+            Limit::Quota(quota) => Self::Bucket(Bucket::new(BucketStep::new(quota))),
+        }
+    }
+
+    /// Prepares `limit` for windows.
+    pub(crate) fn window(limit: WindowLimit) -> Self {
+        match limit.step() {
+            Some(step) => Self::Window(Window { step }),
+            None if limit.denies_all() => Self::DenyAll,
+            None => Self::Unlimited,
         }
     }
 
@@ -308,7 +312,7 @@ mod tests {
         ) {
             let period = seconds * 1_000_000_000;
             let limit = format!("{tokens}/{seconds}s burst {burst}").parse().unwrap();
-            let limiter = Limiter::new(limit, Algorithm::TokenBucket).unwrap();
+            let limiter = Limiter::bucket(limit);
             let (mut memory, mut model) = (None, Model::default());
             for (time, cost) in requests {
                 let admits = limiter.admits(&mut memory, LogTime::new(time.into()).unwrap(), cost).unwrap();
@@ -322,7 +326,7 @@ mod tests {
             days in prop_oneof![1..40_u64, 1..40_000_u64, Just(200_000_u64)],
             requests in requests(),
         ) {
-            let limiter = Limiter::new(format!("{limit}/{days}d").parse().unwrap(), Algorithm::FixedWindow).unwrap();
+            let limiter = Limiter::window(format!("{limit}/{days}d").parse().unwrap());
             let (mut memory, mut model) = (None, Model::default());
             for (time, cost) in requests {
                 let admits = limiter.admits(&mut memory, LogTime::new(time.into()).unwrap(), cost).unwrap();
@@ -334,7 +338,7 @@ mod tests {
     #[test]
     fn a_bucket_that_is_never_full_is_carried_past_the_horizon() {
         // A token a day, kept within one token of empty for 90 years.
-        let limiter = Limiter::new("1/1d burst 3".parse().unwrap(), Algorithm::TokenBucket).unwrap();
+        let limiter = Limiter::bucket("1/1d burst 3".parse().unwrap());
         let mut memory = None;
         let mut model = Model::default();
         let mut admitted = 0;
@@ -350,7 +354,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_followed_is_refused() {
-        let limiter = Limiter::new("1/7300d burst 9".parse().unwrap(), Algorithm::TokenBucket).unwrap();
+        let limiter = Limiter::bucket("1/7300d burst 9".parse().unwrap());
         let at = |years: i64| LogTime::new(i128::from(years * 365 * DAY)).unwrap();
         let mut memory = None;
         assert_eq!(limiter.admits(&mut memory, at(50), 9), Ok(true));

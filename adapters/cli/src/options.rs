@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use sluicegate_core::Limit;
+use sluicegate_core::{Limit, ParseError, WindowLimit};
 
 use crate::args::{Algorithm, By, Cost, FormatName, ReplayArgs};
 use crate::error::Error;
@@ -17,7 +17,8 @@ use crate::time::TimeFormat;
 pub(crate) struct Options {
     pub(crate) sources: Vec<Source>,
     pub(crate) format: Format,
-    pub(crate) limit: Limit,
+    /// The limit in its canonical form.
+    pub(crate) limit: String,
     pub(crate) algorithm: Algorithm,
     pub(crate) limiter: Limiter,
     /// What the report calls the keys.
@@ -34,9 +35,10 @@ pub(crate) struct Options {
 impl Options {
     /// Checks everything that can be checked before a log is read: options, files, and where the plot will go.
     pub(crate) fn new(args: ReplayArgs) -> Result<Self, Error> {
-        let limit = limit(args.limit, args.burst, args.algorithm)?;
-        let limiter = Limiter::new(limit, args.algorithm)
-            .map_err(|error| usage(format!("invalid value '{limit}' for '--limit <LIMIT>': {error}")))?;
+        let (limit, limiter) = match args.algorithm {
+            Algorithm::TokenBucket => bucket(&args.limit, args.burst)?,
+            Algorithm::FixedWindow => window(&args.limit, args.burst)?,
+        };
         let time = time_format(args.time_format.as_deref())?;
         let format = format(args.format, args.pattern.as_deref(), args.by, args.cost, time)?;
         let sources = sources(&args.files)?;
@@ -67,24 +69,36 @@ impl Options {
     }
 }
 
-fn limit(limit: Limit, burst: Option<u64>, algorithm: Algorithm) -> Result<Limit, Error> {
-    let Some(burst) = burst else {
-        return Ok(limit);
-    };
-    if algorithm == Algorithm::FixedWindow {
+fn bucket(text: &str, burst: Option<u64>) -> Result<(String, Limiter), Error> {
+    let mut limit = text.parse().map_err(|error| invalid_limit(text, &error))?;
+    if let Some(burst) = burst {
+        limit = match limit {
+            Limit::Quota(quota) => quota
+                .burst(burst)
+                .map(Limit::Quota)
+                .map_err(|error| usage(format!("invalid value '{burst}' for '--burst <N>': {error}")))?,
+            Limit::Unlimited | Limit::DenyAll => {
+                return Err(usage(format!(
+                    "'--burst {burst}' does not go with '--limit {limit}': only a limit of TOKENS/PERIOD, such as 10/1m, has a burst"
+                )));
+            }
+        };
+    }
+    Ok((limit.to_string(), Limiter::bucket(limit)))
+}
+
+fn window(text: &str, burst: Option<u64>) -> Result<(String, Limiter), Error> {
+    if let Some(burst) = burst {
         return Err(usage(format!(
             "'--burst {burst}' does not go with '--algorithm fixed-window': a window admits its limit and has no other burst"
         )));
     }
-    match limit {
-        Limit::Quota(quota) => quota
-            .burst(burst)
-            .map(Limit::Quota)
-            .map_err(|error| usage(format!("invalid value '{burst}' for '--burst <N>': {error}"))),
-        Limit::Unlimited | Limit::DenyAll => Err(usage(format!(
-            "'--burst {burst}' does not go with '--limit {limit}': only a limit of TOKENS/PERIOD, such as 10/1m, has a burst"
-        ))),
-    }
+    let limit: WindowLimit = text.parse().map_err(|error| invalid_limit(text, &error))?;
+    Ok((limit.to_string(), Limiter::window(limit)))
+}
+
+fn invalid_limit(text: &str, error: &ParseError) -> Error {
+    usage(format!("invalid value '{}' for '--limit <LIMIT>': {error}", escaped(text)))
 }
 
 fn time_format(text: Option<&str>) -> Result<TimeFormat, Error> {

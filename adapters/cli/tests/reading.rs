@@ -32,6 +32,14 @@ fn gzip_is_known_by_its_content_in_one_member_or_more() {
     let packed = gzip(text.as_bytes());
     assert_eq!(counts(&place.replay_input(&["-", "--json"], &packed).json()), [12, 10, 2]);
 
+    // Tapes and block devices pad with zeros, which gunzip too passes over; anything else is not.
+    place.write("padded.gz", [&packed[..], &[0; 70_000]].concat());
+    assert_eq!(counts(&place.json(&["padded.gz"])), [12, 10, 2]);
+    place.write("trailing.gz", [&packed[..], b"and then?"].concat());
+    let ran = place.replay(&["trailing.gz"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains("what follows the gzip data is no gzip data"), "{ran:?}");
+
     place.write("cut.gz", &packed[..packed.len() - 9]);
     let ran = place.replay(&["cut.gz"]);
     assert_eq!((ran.code, ran.out.as_str(), ran.err.lines().count()), (Some(2), "", 1), "{ran:?}");
@@ -257,4 +265,34 @@ fn huge_costs_are_refused_and_nothing_wraps() {
             }
         }
     }
+}
+
+#[test]
+fn windows_of_a_nanosecond_are_followed_over_centuries() {
+    let place = Place::new("reading-nanosecond");
+    place.write(
+        "a.jsonl",
+        "{\"time\":\"1800-01-01T00:00:00Z\",\"ip\":\"a\"}\n{\"time\":\"2100-01-01T00:00:00Z\",\"ip\":\"a\"}\n",
+    );
+    let report = place.json(&["a.jsonl", "--algorithm", "fixed-window", "--limit", "1/1ns"]);
+    assert_eq!((&report["admitted"], &report["denied"]), (&2.into(), &0.into()));
+}
+
+#[test]
+fn a_window_may_have_a_limit_that_no_bucket_could_keep() {
+    let place = Place::new("reading-large-window");
+    place.write("a.log", "198.51.100.1 - - [17/May/2015:10:05:03 +0000] \"GET / HTTP/1.1\" 200 9999999999\n".repeat(2));
+    let arguments = ["a.log", "--cost", "bytes", "--limit", "10000000000/1s"];
+    assert_eq!(place.replay(&arguments).code, Some(2));
+    let report = place.json(&[&arguments[..], &["--algorithm", "fixed-window"]].concat());
+    assert_eq!((&report["admitted"], &report["denied"]), (&1.into(), &1.into()));
+    assert_eq!(report["limit"], "10000000000/1s");
+}
+
+#[test]
+fn a_zone_that_is_only_named_makes_a_line_unreadable() {
+    let place = Place::new("reading-zone");
+    place.write("a.jsonl", "{\"time\":\"2024-07-01T12:00:00[Asia/Tokyo]\",\"ip\":\"a\"}\n");
+    let report = place.json(&["a.jsonl", "--format", "json-lines"]);
+    assert_eq!((&report["requests"], &report["unparsed"]), (&0.into(), &1.into()));
 }

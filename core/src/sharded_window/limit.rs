@@ -1,8 +1,10 @@
 //! A limit that a window can enforce.
 
 use core::fmt;
+use core::str::FromStr;
 
 use super::step::{Layout, WindowStep};
+use crate::text::{self, ParseError};
 use crate::{Limit, Quota, QuotaError, Rate};
 
 /// A [`Limit`] that was found fit for a window: what a [`ShardedWindow`](super::ShardedWindow) is built with.
@@ -42,6 +44,35 @@ impl WindowLimit {
             Ok(step) => Ok(Self { rule: Rule::Step(step) }),
             Err(error) => Err(error),
         }
+    }
+
+    /// Reads `off`, `deny` or `TOKENS/PERIOD`, in a constant too: also limits that no token bucket could keep, because a
+    /// window counts whole tokens only.
+    ///
+    /// ```
+    /// use sluicegate_core::{Limit, WindowLimit};
+    ///
+    /// assert!("10000000000/1s".parse::<WindowLimit>().is_ok());
+    /// assert!("10000000000/1s".parse::<Limit>().is_err());
+    /// ```
+    ///
+    /// # Errors
+    /// [`ParseError`] names the text and what is accepted.
+    pub const fn parse(text: &str) -> Result<Self, ParseError> {
+        text::parse_window_limit(text)
+    }
+
+    /// The step that enforces it on one word, where there is something to count.
+    pub const fn step(&self) -> Option<WindowStep> {
+        match &self.rule {
+            Rule::Step(step) => Some(*step),
+            Rule::Unlimited | Rule::DenyAll => None,
+        }
+    }
+
+    /// Whether it is [`Limit::DenyAll`].
+    pub const fn denies_all(&self) -> bool {
+        matches!(self.rule, Rule::DenyAll)
     }
 
     const fn from_quota(quota: Quota) -> Result<Self, QuotaError> {
@@ -88,6 +119,14 @@ impl TryFrom<Rate> for WindowLimit {
 
     fn try_from(rate: Rate) -> Result<Self, QuotaError> {
         Self::from_rate(rate)
+    }
+}
+
+impl FromStr for WindowLimit {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        Self::parse(text)
     }
 }
 

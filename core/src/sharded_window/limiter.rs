@@ -135,6 +135,8 @@ impl<S: Shards, C, I, O> ShardedWindow<S, C, I, O> {
 impl<S: Shards, C, I: ShardId, O> ShardedWindow<S, C, I, O> {
     /// What [`try_acquire_at`](Self::try_acquire_at) would answer, taking nothing and telling nobody. O(shards).
     ///
+    /// `remaining` is then a bound over all shards, where an admission only tells that of one.
+    ///
     /// # Errors
     /// As `try_acquire_at`.
     pub fn peek_at(&self, now: Nanos, cost: u64) -> Decision {
@@ -218,6 +220,8 @@ impl<S: Shards, C: Clock, I: ShardId, O: Observer> ShardedWindow<S, C, I, O> {
 
     /// What [`try_acquire`](Self::try_acquire) would answer, taking nothing and telling nobody. O(shards).
     ///
+    /// `remaining` is then a bound over all shards, where an admission only tells that of one.
+    ///
     /// # Errors
     /// As `try_acquire`.
     pub fn peek(&self, cost: u64) -> Decision {
@@ -229,7 +233,7 @@ impl<S: Shards, C: Clock, I: ShardId, O: Observer> ShardedWindow<S, C, I, O> {
 
     /// What is free now, summed over the shards. Changes nothing. O(shards).
     pub fn inspect(&self) -> Inspection {
-        self.inspect_at(self.clock.now())
+        self.inspect_at(if self.limit.is_quota() { self.clock.now() } else { Nanos::ZERO })
     }
 }
 

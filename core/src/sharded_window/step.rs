@@ -8,7 +8,7 @@ use crate::{Nanos, QuotaError, Rate};
 
 /// The whole state of a fixed window: one word that holds a window's number and what was taken in it.
 ///
-/// The default is a window that was never used. Every value is a valid state: a count above the limit is spent. It is
+/// The default is a window that was never used. Every value can be decided on: a count above the limit is spent. It is
 /// meaningful only with the rate and the clock origin that it was written under.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct WindowState(u64);
@@ -64,8 +64,8 @@ impl WindowStep {
     /// Prepares `rate`: its tokens are the limit, its period the window.
     ///
     /// # Errors
-    /// [`QuotaError::WindowTooShort`] when window number and count do not fit into 64 bits for 30 years. For a limit of
-    /// 2^32 that is a window below 250 ms.
+    /// [`QuotaError::WindowTooShort`] when window number and count do not fit into 64 bits for 30 years. For a limit
+    /// just below 2^32 that is a window below 221 ms.
     pub const fn new(rate: Rate) -> Result<Self, QuotaError> {
         match Layout::new(rate, rate.tokens()) {
             Ok(layout) => Ok(Self { layout }),

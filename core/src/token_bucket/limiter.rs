@@ -203,7 +203,7 @@ impl<C: Clock, O: Observer> TokenBucket<C, O> {
     /// The tokens now. Changes nothing.
     #[inline]
     pub fn inspect(&self) -> Inspection {
-        self.inspect_at(self.clock.now())
+        self.inspect_at(if let Rule::Step(_) = &self.rule { self.clock.now() } else { Nanos::ZERO })
     }
 }
 
