@@ -120,17 +120,29 @@ pub enum Denied {
         /// The most that one request may ask for.
         limit: u64,
     },
+    /// Too much is in use. Come back once some of it was given back; no clock knows when that is.
+    ConcurrencyLimited,
     /// The limiter admits nothing: its limit is [`Limit::DenyAll`](crate::Limit::DenyAll). Waiting does not help.
     Closed,
 }
 
 impl Denied {
-    /// How long to wait before the same request can succeed, or `None` when waiting never helps.
+    /// How long to wait before the same request can succeed, or `None` when no time is long enough or none is known: see
+    /// [`is_final`](Self::is_final).
     #[inline]
     pub const fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::RateLimited { retry_after } => Some(*retry_after),
-            Self::CostExceedsLimit { .. } | Self::Closed => None,
+            Self::ConcurrencyLimited | Self::CostExceedsLimit { .. } | Self::Closed => None,
+        }
+    }
+
+    /// Whether the same request can never succeed, for as long as the limit stays as it is.
+    #[inline]
+    pub const fn is_final(&self) -> bool {
+        match self {
+            Self::CostExceedsLimit { .. } | Self::Closed => true,
+            Self::RateLimited { .. } | Self::ConcurrencyLimited => false,
         }
     }
 }
@@ -142,6 +154,7 @@ impl fmt::Display for Denied {
             Self::CostExceedsLimit { cost, limit } => {
                 write!(f, "cost {cost} exceeds the limit of {limit}, so this request can never be admitted")
             }
+            Self::ConcurrencyLimited => f.write_str("too much is in use, retry once some was given back"),
             Self::Closed => f.write_str("closed: the limit denies every request"),
         }
     }

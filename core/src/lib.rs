@@ -50,6 +50,7 @@ extern crate alloc;
 mod arithmetic;
 mod clock;
 mod decision;
+mod limiter;
 mod nanos;
 mod observer;
 mod quota;
@@ -64,6 +65,7 @@ mod token_bucket;
 
 pub use clock::{Clock, ManualClock};
 pub use decision::{Admitted, Decision, Denied, Inspection, Remaining};
+pub use limiter::Limiter;
 pub use nanos::Nanos;
 pub use observer::Observer;
 pub use quota::{Limit, Quota};

@@ -7,7 +7,7 @@ use super::limit::{Rule, WindowLimit};
 use super::shards::{Shard, Shards};
 use crate::decision::{Admitted, Decision, Denied, Inspection, Remaining};
 use crate::observer::{Observer, report};
-use crate::{Clock, Nanos, ShardId};
+use crate::{Clock, Limiter, Nanos, ShardId};
 
 /// A fixed window spread over shards: the exact door for one hot limit that many cores share.
 ///
@@ -234,6 +234,23 @@ impl<S: Shards, C: Clock, I: ShardId, O: Observer> ShardedWindow<S, C, I, O> {
     /// What is free now, summed over the shards. Changes nothing. O(shards).
     pub fn inspect(&self) -> Inspection {
         self.inspect_at(if self.limit.is_quota() { self.clock.now() } else { Nanos::ZERO })
+    }
+}
+
+impl<S: Shards, C, I: ShardId, O: Observer> Limiter for ShardedWindow<S, C, I, O> {
+    #[inline]
+    fn try_acquire_at(&self, now: Nanos, cost: u64) -> Decision {
+        self.try_acquire_at(now, cost)
+    }
+
+    #[inline]
+    fn peek_at(&self, now: Nanos, cost: u64) -> Decision {
+        self.peek_at(now, cost)
+    }
+
+    #[inline]
+    fn inspect_at(&self, now: Nanos) -> Inspection {
+        self.inspect_at(now)
     }
 }
 

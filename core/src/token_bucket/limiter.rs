@@ -5,7 +5,7 @@ use core::fmt;
 use super::{BucketCell, BucketState, BucketStep};
 use crate::decision::{Admitted, Decision, Denied, Inspection, Remaining};
 use crate::observer::{Observer, report};
-use crate::{Clock, Limit, Nanos};
+use crate::{Clock, Limit, Limiter, Nanos};
 
 /// A token bucket: the exact door for smooth limits.
 ///
@@ -204,6 +204,23 @@ impl<C: Clock, O: Observer> TokenBucket<C, O> {
     #[inline]
     pub fn inspect(&self) -> Inspection {
         self.inspect_at(if let Rule::Step(_) = &self.rule { self.clock.now() } else { Nanos::ZERO })
+    }
+}
+
+impl<C, O: Observer> Limiter for TokenBucket<C, O> {
+    #[inline]
+    fn try_acquire_at(&self, now: Nanos, cost: u64) -> Decision {
+        self.try_acquire_at(now, cost)
+    }
+
+    #[inline]
+    fn peek_at(&self, now: Nanos, cost: u64) -> Decision {
+        self.peek_at(now, cost)
+    }
+
+    #[inline]
+    fn inspect_at(&self, now: Nanos) -> Inspection {
+        self.inspect_at(now)
     }
 }
 

@@ -1,0 +1,79 @@
+//! What every limiter can do.
+
+use crate::{Decision, Inspection, Nanos};
+
+/// A limiter that any number of callers share: it decides on a cost at a reading.
+///
+/// Code that does not care which algorithm decides takes a `&dyn Limiter` or an `impl Limiter`; a wait queue asks one when
+/// its head can go.
+///
+/// # Contract
+///
+/// - `try_acquire_at` MUST take all of the cost or nothing, as one step, whoever races it.
+/// - `peek_at` MUST answer as `try_acquire_at` would and change nothing.
+/// - A denial's [`retry_after`](crate::Denied::retry_after), if there is one, MUST be the time after which the same request
+///   succeeds if nobody else takes or gives back anything meanwhile.
+/// - None of them may panic, wait for a caller or call back into its caller's limiters, whatever the reading and the cost.
+///
+/// ```
+/// use sluicegate_core::{Limiter, ManualClock, Nanos, TokenBucket, quota};
+///
+/// fn largest_that_fits(limiter: &dyn Limiter, now: Nanos) -> u64 {
+///     limiter.inspect_at(now).level
+/// }
+///
+/// let bucket = TokenBucket::with_clock(quota!("5/1s"), ManualClock::new());
+/// assert!(Limiter::try_acquire_at(&bucket, Nanos::ZERO, 2).is_ok());
+/// assert_eq!(largest_that_fits(&bucket, Nanos::ZERO), 3);
+/// ```
+pub trait Limiter {
+    /// Takes `cost` at the reading `now`, or nothing.
+    ///
+    /// # Errors
+    /// [`Denied`](crate::Denied) says whether to come back and when. A denial takes nothing.
+    fn try_acquire_at(&self, now: Nanos, cost: u64) -> Decision;
+
+    /// What [`try_acquire_at`](Self::try_acquire_at) would answer, taking nothing.
+    ///
+    /// # Errors
+    /// As `try_acquire_at`.
+    fn peek_at(&self, now: Nanos, cost: u64) -> Decision;
+
+    /// What could be taken at `now`. Changes nothing.
+    fn inspect_at(&self, now: Nanos) -> Inspection;
+}
+
+impl<L: Limiter + ?Sized> Limiter for &L {
+    #[inline]
+    fn try_acquire_at(&self, now: Nanos, cost: u64) -> Decision {
+        (**self).try_acquire_at(now, cost)
+    }
+
+    #[inline]
+    fn peek_at(&self, now: Nanos, cost: u64) -> Decision {
+        (**self).peek_at(now, cost)
+    }
+
+    #[inline]
+    fn inspect_at(&self, now: Nanos) -> Inspection {
+        (**self).inspect_at(now)
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl<L: Limiter + ?Sized> Limiter for alloc::sync::Arc<L> {
+    #[inline]
+    fn try_acquire_at(&self, now: Nanos, cost: u64) -> Decision {
+        (**self).try_acquire_at(now, cost)
+    }
+
+    #[inline]
+    fn peek_at(&self, now: Nanos, cost: u64) -> Decision {
+        (**self).peek_at(now, cost)
+    }
+
+    #[inline]
+    fn inspect_at(&self, now: Nanos) -> Inspection {
+        (**self).inspect_at(now)
+    }
+}
