@@ -181,12 +181,15 @@ pub struct Inspection {
     pub level: u64,
     /// The most that `level` can be.
     pub capacity: u64,
+    /// Tokens that a bucket whose quota allows a debt owes, a begun one counted whole; mostly 0. Refill pays them off before
+    /// the level rises.
+    pub owed: u64,
 }
 
 impl Inspection {
     #[inline]
     pub(crate) const fn new(level: u64, capacity: u64) -> Self {
-        Self { level, capacity }
+        Self { level, capacity, owed: 0 }
     }
 
     /// `level` in parts per million of `capacity`, rounded down: 0 to 1 000 000, and 0 when the capacity is 0.

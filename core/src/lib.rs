@@ -79,7 +79,7 @@ pub use sliding_log::{Run, Runs, SlidingLog};
 #[doc(hidden)]
 pub use sync::ModelAtomicU64;
 pub use text::ParseError;
-pub use token_bucket::{BucketCell, BucketState, BucketStep, TokenBucket};
+pub use token_bucket::{BucketCell, BucketState, BucketStep, Debit, Inheritance, TokenBucket};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

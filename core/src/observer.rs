@@ -1,6 +1,6 @@
 //! Being told what a limiter decided.
 
-use crate::{Admitted, Denied, Nanos};
+use crate::{Admitted, Debit, Denied, Limit, Nanos};
 
 /// Is told of every decision and adjustment, after it has taken effect and outside any lock.
 ///
@@ -45,6 +45,18 @@ pub trait Observer {
     fn refunded(&self, cost: u64) {
         let _ = cost;
     }
+
+    /// What had already happened was charged at `now`, as far as it could be.
+    #[inline]
+    fn debited(&self, now: Nanos, debit: &Debit) {
+        let _ = (now, debit);
+    }
+
+    /// The limit was changed at `now`, and decisions from here on are under `to`.
+    #[inline]
+    fn adjusted(&self, now: Nanos, from: Limit, to: Limit) {
+        let _ = (now, from, to);
+    }
 }
 
 impl Observer for () {}
@@ -63,6 +75,16 @@ impl<O: Observer + ?Sized> Observer for &O {
     #[inline]
     fn refunded(&self, cost: u64) {
         (**self).refunded(cost);
+    }
+
+    #[inline]
+    fn debited(&self, now: Nanos, debit: &Debit) {
+        (**self).debited(now, debit);
+    }
+
+    #[inline]
+    fn adjusted(&self, now: Nanos, from: Limit, to: Limit) {
+        (**self).adjusted(now, from, to);
     }
 }
 

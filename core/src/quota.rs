@@ -1,4 +1,4 @@
-//! A rate with a burst, and the limit that may be one.
+//! A rate with a burst and perhaps a debt, and the limit that may be one.
 
 use core::fmt;
 use core::str::FromStr;
@@ -8,13 +8,13 @@ use crate::rate::{PER_DAY, PER_HOUR, PER_MINUTE, PER_SECOND, QuotaError};
 use crate::text::{self, ParseError};
 use crate::token_bucket::Grid;
 
-/// How much may pass: a [`Rate`] and a capacity, the burst.
+/// How much may pass: a [`Rate`] and a capacity, the burst; and how far costs known only afterwards may overdraw it.
 ///
 /// A quota that exists can be enforced exactly: whatever cannot be represented is an error when it is built, never a
 /// silent rounding. Without a burst of its own the capacity is the rate's number of tokens.
 ///
-/// Text is `TOKENS/PERIOD [burst CAPACITY]`, as in `7/3s burst 20`; see [`Rate`] for the first part. A burst that equals
-/// the tokens is not printed.
+/// Text is `TOKENS/PERIOD [burst CAPACITY] [debt TOKENS]`, as in `7/3s burst 20`; see [`Rate`] for the first part. A burst
+/// that equals the tokens and a debt of 0 are not printed.
 ///
 /// ```
 /// use sluicegate_core::{PER_SECOND, Quota, Rate, quota};
@@ -32,6 +32,7 @@ use crate::token_bucket::Grid;
 pub struct Quota {
     rate: Rate,
     capacity: u64,
+    debt: u64,
 }
 
 impl Quota {
@@ -48,8 +49,12 @@ impl Quota {
     /// # Errors
     /// [`QuotaError::ZeroBurst`], [`QuotaError::RateTooHigh`] or [`QuotaError::BurstTooLarge`].
     pub const fn with_burst(rate: Rate, burst: u64) -> Result<Self, QuotaError> {
-        match Grid::new(rate, burst) {
-            Ok(_) => Ok(Self { rate, capacity: burst }),
+        Self::checked(rate, burst, 0)
+    }
+
+    const fn checked(rate: Rate, capacity: u64, debt: u64) -> Result<Self, QuotaError> {
+        match Grid::new(rate, capacity, debt) {
+            Ok(_) => Ok(Self { rate, capacity, debt }),
             Err(error) => Err(error),
         }
     }
@@ -93,15 +98,33 @@ impl Quota {
         }
     }
 
-    /// The same rate with a capacity of `burst`.
+    /// The same rate and debt with a capacity of `burst`.
     ///
     /// # Errors
-    /// As [`Quota::with_burst`].
+    /// As [`Quota::with_burst`], or [`QuotaError::DebtTooLarge`].
     pub const fn burst(self, burst: u64) -> Result<Self, QuotaError> {
-        Self::with_burst(self.rate, burst)
+        Self::checked(self.rate, burst, self.debt)
     }
 
-    /// Reads `TOKENS/PERIOD [burst CAPACITY]`, in a constant too; see [`quota!`](crate::quota!).
+    /// The same rate and capacity, with a debt of up to `debt` tokens: 0, the default, is none.
+    ///
+    /// No request is admitted on debt. Only what turns out afterwards to have cost more than was taken for it, see
+    /// [`TokenBucket::debit`](crate::TokenBucket::debit) and [`Reservation::settle`](crate::Reservation::settle), may
+    /// overdraw the bucket so far; refill pays the debt off before anything is admitted again.
+    ///
+    /// ```
+    /// use sluicegate_core::quota;
+    /// assert_eq!(quota!("100/1s").with_debt(50)?.to_string(), "100/1s debt 50");
+    /// # Ok::<(), sluicegate_core::QuotaError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`QuotaError::DebtTooLarge`].
+    pub const fn with_debt(self, debt: u64) -> Result<Self, QuotaError> {
+        Self::checked(self.rate, self.capacity, debt)
+    }
+
+    /// Reads `TOKENS/PERIOD [burst CAPACITY] [debt TOKENS]`, in a constant too; see [`quota!`](crate::quota!).
     ///
     /// # Errors
     /// [`ParseError`] names the text and what is accepted.
@@ -120,6 +143,12 @@ impl Quota {
     pub const fn capacity(self) -> u64 {
         self.capacity
     }
+
+    /// The most tokens that the bucket may owe; mostly 0.
+    #[inline]
+    pub const fn debt(self) -> u64 {
+        self.debt
+    }
 }
 
 impl FromStr for Quota {
@@ -135,6 +164,9 @@ impl fmt::Display for Quota {
         self.rate.fmt(f)?;
         if self.capacity != self.rate.tokens() {
             write!(f, " burst {}", self.capacity)?;
+        }
+        if self.debt != 0 {
+            write!(f, " debt {}", self.debt)?;
         }
         Ok(())
     }

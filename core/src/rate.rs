@@ -139,6 +139,13 @@ pub enum QuotaError {
         /// The largest burst that this rate leaves room for.
         largest: u64,
     },
+    /// The debt is too large to be counted beside the burst and 30 years of this rate in 63 bits.
+    DebtTooLarge {
+        /// What was asked for.
+        debt: u64,
+        /// The largest debt that the rate and the burst leave room for.
+        largest: u64,
+    },
     /// Window number and count do not fit into 64 bits for 30 years: the window is too short for so high a limit.
     WindowTooShort {
         /// What was asked for.
@@ -150,6 +157,11 @@ pub enum QuotaError {
     BurstOnWindow {
         /// What was asked for.
         burst: u64,
+    },
+    /// A window cannot be in debt.
+    DebtOnWindow {
+        /// What was asked for.
+        debt: u64,
     },
 }
 
@@ -172,11 +184,17 @@ impl fmt::Display for QuotaError {
             Self::BurstTooLarge { burst, largest } => {
                 write!(f, "a burst of {burst}: the largest at this rate is {largest}")
             }
+            Self::DebtTooLarge { debt, largest } => {
+                write!(f, "a debt of {debt}: the largest at this rate and burst is {largest}")
+            }
             Self::WindowTooShort { rate, shortest } => {
                 write!(f, "a window of {rate}: the shortest window with a limit of {} is {shortest}ns", rate.tokens)
             }
             Self::BurstOnWindow { burst } => {
                 write!(f, "a burst of {burst} on a window: a window admits its limit and has no other burst")
+            }
+            Self::DebtOnWindow { debt } => {
+                write!(f, "a debt of {debt} on a window: a window has no debt, only a token bucket may")
             }
         }
     }

@@ -61,7 +61,9 @@ impl fmt::Display for ParseError {
             }
             Reason::BurstMissing => "no number after `burst`",
             Reason::Burst => "the burst is not a whole number from 1 to 18446744073709551615",
-            Reason::Rest => "something follows that is not `burst CAPACITY`",
+            Reason::DebtMissing => "no number after `debt`",
+            Reason::Debt => "the debt is not a whole number from 0 to 18446744073709551615",
+            Reason::Rest => "something follows that is not `burst CAPACITY` or `debt TOKENS`",
             Reason::NotAlone => return f.write_str("`off` and `deny` stand alone; nothing may follow them"),
             Reason::Quota(error) => return error.fmt(f),
         };
@@ -115,28 +117,23 @@ pub(crate) const fn parse_quota(text: &str) -> Result<Quota, ParseError> {
         Ok(rate) => rate,
         Err(error) => return Err(error),
     };
-    let spaced = cursor.skip_spaces();
-    let quota = if cursor.is_done() {
-        Quota::new(rate)
-    } else if spaced && cursor.eat_word(b"burst") {
-        cursor.skip_spaces();
-        if cursor.is_done() {
-            return Err(ParseError::new(Reason::BurstMissing, text));
-        }
-        let burst = match cursor.count() {
-            Some(burst) => burst,
-            None => return Err(ParseError::new(Reason::Burst, text)),
-        };
-        if let Some(b'.' | b',') = cursor.peek() {
-            return Err(ParseError::new(Reason::Burst, text));
-        }
-        cursor.skip_spaces();
-        if !cursor.is_done() {
-            return Err(ParseError::new(Reason::Rest, text));
-        }
-        Quota::with_burst(rate, burst)
-    } else {
+    let burst = match cursor.part(b"burst", Reason::BurstMissing, Reason::Burst, text) {
+        Ok(Some(burst)) => burst,
+        Ok(None) => rate.tokens(),
+        Err(error) => return Err(error),
+    };
+    let debt = match cursor.part(b"debt", Reason::DebtMissing, Reason::Debt, text) {
+        Ok(Some(debt)) => debt,
+        Ok(None) => 0,
+        Err(error) => return Err(error),
+    };
+    cursor.skip_spaces();
+    if !cursor.is_done() {
         return Err(ParseError::new(Reason::Rest, text));
+    }
+    let quota = match Quota::with_burst(rate, burst) {
+        Ok(quota) => quota.with_debt(debt),
+        Err(error) => Err(error),
     };
     match quota {
         Ok(quota) => Ok(quota),
@@ -232,6 +229,29 @@ impl<'a> Cursor<'a> {
             self.at += 1;
         }
         if self.at == start || !after_digit { None } else { Some(value) }
+    }
+
+    /// Eats a space, `word` and a number, if they come next.
+    const fn part(
+        &mut self,
+        word: &[u8],
+        missing: Reason,
+        unreadable: Reason,
+        text: &str,
+    ) -> Result<Option<u64>, ParseError> {
+        self.skip_spaces();
+        let spaced = self.at > 0 && matches!(self.text[self.at - 1], b' ' | b'\t' | b'\n' | b'\r');
+        if !spaced || !self.eat_word(word) {
+            return Ok(None);
+        }
+        self.skip_spaces();
+        if self.is_done() {
+            return Err(ParseError::new(missing, text));
+        }
+        match self.count() {
+            Some(count) if !matches!(self.peek(), Some(b'.' | b',')) => Ok(Some(count)),
+            _ => Err(ParseError::new(unreadable, text)),
+        }
     }
 
     /// Eats `TOKENS/PERIOD`.
@@ -347,6 +367,8 @@ enum Reason {
     TwoUnits,
     BurstMissing,
     Burst,
+    DebtMissing,
+    Debt,
     Rest,
     NotAlone,
     Quota(QuotaError),
@@ -386,7 +408,7 @@ impl fmt::Display for Excerpt {
     }
 }
 
-const EXPECTED: &str = "expected TOKENS/PERIOD [burst CAPACITY], such as 300/1m or 7/3s burst 20; \
+const EXPECTED: &str = "expected TOKENS/PERIOD [burst CAPACITY] [debt TOKENS], such as 300/1m or 7/3s burst 20; \
      a limit may also be `off` or `deny`";
 const UNITS_EXPECTED: &str = "expected ns, us, ms, s, m, h or d, as in 300/1m or 7/3s burst 20";
 

@@ -62,13 +62,13 @@ fn a_quota_and_a_rate_print_like_the_limit() {
 
 #[test]
 fn every_mistake_is_answered_with_text_fault_and_remedy() {
-    const EXPECTED: &str = "expected TOKENS/PERIOD [burst CAPACITY], such as 300/1m or 7/3s burst 20; \
+    const EXPECTED: &str = "expected TOKENS/PERIOD [burst CAPACITY] [debt TOKENS], such as 300/1m or 7/3s burst 20; \
                             a limit may also be `off` or `deny`";
     const UNITS: &str = "expected ns, us, ms, s, m, h or d, as in 300/1m or 7/3s burst 20";
     const TOKENS: &str = "the tokens are not a whole number from 1 to 18446744073709551615";
     const COUNT: &str = "the number in the period is not a whole number from 1 to 18446744073709551615";
     const BURST: &str = "the burst is not a whole number from 1 to 18446744073709551615";
-    const REST: &str = "something follows that is not `burst CAPACITY`";
+    const REST: &str = "something follows that is not `burst CAPACITY` or `debt TOKENS`";
     const BARE_ZERO: &str = "0 can be read both ways; write `off` for no limit or `deny` to admit nothing";
     const NO_PERIOD: &str = "a number alone has no period; write tokens per period, as in 300/1m";
     const TWO_UNITS: &str = "a period is one number and one unit; write 90s, not 1m30s";

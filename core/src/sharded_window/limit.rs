@@ -25,8 +25,8 @@ impl WindowLimit {
     /// Checks `limit`.
     ///
     /// # Errors
-    /// [`QuotaError::BurstOnWindow`] when the quota's burst is not its number of tokens, or
-    /// [`QuotaError::WindowTooShort`] as for [`WindowStep::new`].
+    /// [`QuotaError::BurstOnWindow`] when the quota's burst is not its number of tokens, [`QuotaError::DebtOnWindow`] when it
+    /// has a debt, or [`QuotaError::WindowTooShort`] as for [`WindowStep::new`].
     pub const fn new(limit: Limit) -> Result<Self, QuotaError> {
         match limit {
             Limit::Unlimited => Ok(Self { rule: Rule::Unlimited }),
@@ -78,6 +78,9 @@ impl WindowLimit {
     const fn from_quota(quota: Quota) -> Result<Self, QuotaError> {
         if quota.capacity() != quota.rate().tokens() {
             return Err(QuotaError::BurstOnWindow { burst: quota.capacity() });
+        }
+        if quota.debt() != 0 {
+            return Err(QuotaError::DebtOnWindow { debt: quota.debt() });
         }
         Self::from_rate(quota.rate())
     }

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::{BucketState, BucketStep};
+use super::{BucketState, BucketStep, Debit};
 use crate::decision::Decision;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
 use crate::{Inspection, Nanos};
@@ -78,6 +78,19 @@ impl BucketCell {
             let next = step.refund(BucketState::from_bits(current), cost).to_bits();
             match self.state.compare_exchange_weak(current, next, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return,
+                Err(seen) => current = seen,
+            }
+        }
+    }
+
+    /// Takes `cost` tokens at `now` whether or not they are there, as [`BucketStep::debit`] does.
+    #[inline]
+    pub fn debit(&self, step: &BucketStep, now: Nanos, cost: u64) -> Debit {
+        let mut current = self.state.load(Ordering::Relaxed);
+        loop {
+            let (next, debit) = step.debit(BucketState::from_bits(current), now, cost);
+            match self.state.compare_exchange_weak(current, next.to_bits(), Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return debit,
                 Err(seen) => current = seen,
             }
         }

@@ -10,7 +10,7 @@ use crate::rate::{QuotaError, Rate};
 /// fractions at each refill. Here `accrued(now)`, the units generated since the clock's origin, is computed from the
 /// absolute reading each time, so that nothing accumulates. With a rate of N tokens per P ns and D units per token:
 ///
-/// - D is `P / gcd(N, P)` where that leaves 30 years of units and the capacity below 2^63. Then a nanosecond generates a
+/// - D is `P / gcd(N, P)` where that leaves 30 years of units, the capacity and the debt below 2^63. Then a nanosecond generates a
 ///   whole number of units and every instant is exact.
 /// - Otherwise D is the largest power of two that does; a unit is then generated in 0.1 to 0.2 ns, and in more only
 ///   where the capacity takes decades to refill. `accrued` rounds down to whole units, once, at the end.
@@ -20,6 +20,8 @@ pub(crate) struct Grid {
     pub(crate) units_per_token: u64,
     /// Units a full bucket holds.
     pub(crate) capacity_units: u64,
+    /// Units that an empty bucket may owe.
+    pub(crate) debt_units: u64,
     /// Units per nanosecond.
     accrual: Fraction,
     /// Nanoseconds per unit, about.
@@ -29,7 +31,7 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    pub(crate) const fn new(rate: Rate, capacity: u64) -> Result<Self, QuotaError> {
+    pub(crate) const fn new(rate: Rate, capacity: u64, debt: u64) -> Result<Self, QuotaError> {
         if capacity == 0 {
             return Err(QuotaError::ZeroBurst);
         }
@@ -37,29 +39,33 @@ impl Grid {
         let common = greatest_common_divisor(tokens, period);
         let (tokens, period) = (tokens / common, period / common);
 
-        let exact =
-            (Nanos::HORIZON.as_u64() as u128 * tokens as u128).saturating_add(capacity as u128 * period as u128);
+        let span = capacity as u128 + debt as u128;
+        let exact = (Nanos::HORIZON.as_u64() as u128 * tokens as u128).saturating_add(span * period as u128);
         if exact <= UNITS_MAX {
-            return Ok(Self::with(tokens as u128, 1, period, capacity));
+            return Ok(Self::with(tokens as u128, 1, period, capacity, debt));
         }
         // Tokens generated in 30 years, rounded up: below 2^124 / 1.
         let generated = (Nanos::HORIZON.as_u64() as u128 * tokens as u128).div_ceil(period as u128);
         if generated >= UNITS_MAX {
             return Err(QuotaError::RateTooHigh { rate });
         }
-        let needed = generated + capacity as u128;
-        if needed > UNITS_MAX {
-            return Err(QuotaError::BurstTooLarge { burst: capacity, largest: (UNITS_MAX - generated) as u64 });
+        let room = (UNITS_MAX - generated) as u64;
+        if capacity > room {
+            return Err(QuotaError::BurstTooLarge { burst: capacity, largest: room });
         }
-        let exponent = (UNITS_MAX / needed).ilog2();
-        Ok(Self::with((tokens as u128) << exponent, period, 1 << exponent, capacity))
+        if debt > room - capacity {
+            return Err(QuotaError::DebtTooLarge { debt, largest: room - capacity });
+        }
+        let exponent = (UNITS_MAX / (generated + span)).ilog2();
+        Ok(Self::with((tokens as u128) << exponent, period, 1 << exponent, capacity, debt))
     }
 
     /// `numerator / denominator` units a nanosecond. It is below 16, because 30 years (2^59.7 ns) of it stay below 2^63.
-    const fn with(numerator: u128, denominator: u64, units_per_token: u64, capacity: u64) -> Self {
+    const fn with(numerator: u128, denominator: u64, units_per_token: u64, capacity: u64, debt: u64) -> Self {
         Self {
             units_per_token,
             capacity_units: capacity * units_per_token,
+            debt_units: debt * units_per_token,
             accrual: Fraction::new(numerator, denominator),
             duration: Estimate::new(denominator, numerator),
             worth: Estimate::new(1, units_per_token as u128),

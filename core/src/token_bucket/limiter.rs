@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::{BucketCell, BucketState, BucketStep};
+use super::{BucketCell, BucketState, BucketStep, Debit};
 use crate::decision::{Admitted, Decision, Denied, Inspection, Remaining};
 use crate::observer::{Observer, report};
 use crate::{Clock, Limit, Limiter, Nanos};
@@ -163,12 +163,31 @@ impl<C, O: Observer> TokenBucket<C, O> {
 
     /// Gives `cost` tokens back, whenever they were taken: for work that turned out not to be done.
     ///
-    /// The bucket never holds more than its capacity. No clock is read.
+    /// The bucket never holds more than its capacity. Tokens that refill has replaced since they were taken come on top of
+    /// that refill; to undo without a trace, [`reserve`](crate::AdjustableBucket::reserve) instead of taking. No clock is
+    /// read.
     #[inline]
     pub fn refund(&self, cost: u64) {
         if let Rule::Step(step) = &self.rule {
             self.cell.refund(step, cost);
             self.observer.refunded(cost);
+        }
+    }
+
+    /// Takes `cost` tokens at `now` whether or not they are there, for what has already happened, as far as the quota's
+    /// [`debt`](crate::Quota::debt) reaches. See [`BucketStep::debit`].
+    ///
+    /// Without a limit all of it counts as charged; under [`Limit::DenyAll`] none of it does.
+    #[inline]
+    pub fn debit_at(&self, now: Nanos, cost: u64) -> Debit {
+        match &self.rule {
+            Rule::Step(step) => {
+                let debit = self.cell.debit(step, now, cost);
+                self.observer.debited(now, &debit);
+                debit
+            }
+            Rule::Unlimited => Debit { charged: cost, unpaid: 0 },
+            Rule::DenyAll => Debit { charged: 0, unpaid: cost },
         }
     }
 }
@@ -186,6 +205,12 @@ impl<C: Clock, O: Observer> TokenBucket<C, O> {
             Rule::Unlimited => Ok(Admitted::new(Remaining::Unlimited, Nanos::ZERO)),
             _ => self.try_acquire_at(self.clock.now(), cost),
         }
+    }
+
+    /// Takes `cost` tokens now whether or not they are there. See [`debit_at`](Self::debit_at).
+    #[inline]
+    pub fn debit(&self, cost: u64) -> Debit {
+        self.debit_at(if let Rule::Step(_) = &self.rule { self.clock.now() } else { Nanos::ZERO }, cost)
     }
 
     /// What [`try_acquire`](Self::try_acquire) would answer, taking nothing and telling nobody.

@@ -6,6 +6,17 @@ use super::Grid;
 use crate::decision::{Admitted, Decision, Denied, Inspection, Remaining};
 use crate::{Nanos, Quota};
 
+/// What a debit took: the answer of [`BucketStep::debit`] and [`TokenBucket::debit`](super::TokenBucket::debit).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use = "what could not be charged is only told here"]
+#[non_exhaustive]
+pub struct Debit {
+    /// Tokens taken.
+    pub charged: u64,
+    /// Tokens that would have exceeded the quota's debt, and were not taken. `charged + unpaid` is what was asked for.
+    pub unpaid: u64,
+}
+
 /// The whole state of a token bucket: one word that counts consumed units.
 ///
 /// The default is a bucket that was never used, which is full. Every value is a valid state of every quota: a value that
@@ -76,14 +87,14 @@ impl BucketState {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BucketStep {
-    grid: Grid,
+    pub(super) grid: Grid,
     quota: Quota,
 }
 
 impl BucketStep {
     /// Prepares `quota`.
     pub const fn new(quota: Quota) -> Self {
-        match Grid::new(quota.rate(), quota.capacity()) {
+        match Grid::new(quota.rate(), quota.capacity(), quota.debt()) {
             Ok(grid) => Self { grid, quota },
             // A quota can only be made where this succeeds.
             Err(_) => unreachable!(),
@@ -110,12 +121,51 @@ impl BucketStep {
 
     /// The state after `cost` tokens were given back, whenever they were taken.
     ///
-    /// The bucket never holds more than its capacity: what is given back to a full bucket is gone.
+    /// The bucket never holds more than its capacity: what is given back to a full bucket is gone. Tokens that refill has
+    /// replaced since they were taken come on top of that refill; to undo without a trace, reserve instead of taking, see
+    /// [`AdjustableBucket`](crate::AdjustableBucket).
     #[inline]
     pub const fn refund(&self, state: BucketState, cost: u64) -> BucketState {
-        // No state is more than the capacity ahead of the latest reading, so giving back the capacity fills any bucket.
-        let cost = if cost < self.quota.capacity() { cost } else { self.quota.capacity() };
+        // No state is further ahead of the latest reading, so giving back this much fills any bucket.
+        let most = self.quota.capacity() + self.quota.debt();
+        let cost = if cost < most { cost } else { most };
         BucketState(state.0.saturating_sub(cost * self.grid.units_per_token))
+    }
+
+    /// Takes `cost` tokens at `now` whether or not they are there, for what has already happened, and returns the state to
+    /// keep.
+    ///
+    /// The bucket may owe up to its quota's [`debt`](Quota::debt) afterwards, and no more: what exceeds that is not taken, and
+    /// is told as [`Debit::unpaid`]. A debit of tokens that are there equals an acquire of them.
+    ///
+    /// ```
+    /// use sluicegate_core::{BucketState, BucketStep, Nanos, quota};
+    ///
+    /// let step = BucketStep::new(quota!("10/1s debt 5"));
+    /// let (state, debit) = step.debit(BucketState::FULL, Nanos::ZERO, 12);
+    /// assert_eq!((debit.charged, debit.unpaid), (12, 0));
+    /// assert_eq!(step.inspect(state, Nanos::ZERO).owed, 2);
+    ///
+    /// let (_, debit) = step.debit(state, Nanos::ZERO, 12);
+    /// assert_eq!((debit.charged, debit.unpaid), (3, 9));
+    /// ```
+    #[inline]
+    pub const fn debit(&self, state: BucketState, now: Nanos, cost: u64) -> (BucketState, Debit) {
+        let accrued = self.accrued(now);
+        let consumed = if state.0 > accrued { state.0 } else { accrued };
+        let (next, charged) = self.overdraw(consumed, accrued + self.grid.capacity_units, cost);
+        // A debit of nothing is no use that a late reading would have to wait for.
+        (if charged == 0 { state } else { BucketState(next) }, Debit { charged, unpaid: cost - charged })
+    }
+
+    /// `consumed` and up to `cost` tokens more, as far as `ceiling` and the debt reach; and how many those are.
+    #[inline]
+    pub(crate) const fn overdraw(&self, consumed: u64, ceiling: u64, cost: u64) -> (u64, u64) {
+        // Below 2^63: 30 years, the capacity and the debt are.
+        let room = (ceiling + self.grid.debt_units).saturating_sub(consumed);
+        let most = self.grid.whole_tokens(room);
+        let charged = if cost < most { cost } else { most };
+        (consumed + charged * self.grid.units_per_token, charged)
     }
 
     /// The whole tokens that `state` holds at `now`.
@@ -123,8 +173,13 @@ impl BucketStep {
     pub const fn inspect(&self, state: BucketState, now: Nanos) -> Inspection {
         let accrued = self.grid.accrued(now);
         let consumed = if state.0 > accrued { state.0 } else { accrued };
-        let level = (accrued + self.grid.capacity_units).saturating_sub(consumed);
-        Inspection::new(self.grid.whole_tokens(level), self.quota.capacity())
+        let ceiling = accrued + self.grid.capacity_units;
+        let mut inspection =
+            Inspection::new(self.grid.whole_tokens(ceiling.saturating_sub(consumed)), self.quota.capacity());
+        if self.quota.debt() != 0 {
+            inspection.owed = consumed.saturating_sub(ceiling).div_ceil(self.grid.units_per_token);
+        }
+        inspection
     }
 
     /// Whether `state` is full at `now`, and so equals one that was never used: a store may forget it.
