@@ -33,6 +33,15 @@ impl Fraction {
         Self { high: (bits >> 64) as u64, low: bits as u64, whole }
     }
 
+    pub(crate) const fn to_words(self) -> [u64; 3] {
+        [self.high, self.low, self.whole]
+    }
+
+    #[inline(always)]
+    pub(crate) const fn from_words([high, low, whole]: [u64; 3]) -> Self {
+        Self { high, low, whole }
+    }
+
     /// `floor(x * numerator / denominator)`, exactly, for `x` below 2^60.
     #[inline(always)]
     pub(crate) const fn times(self, x: u64) -> u64 {
@@ -77,6 +86,15 @@ impl Estimate {
             shift += 1;
         }
         Self { mantissa: mantissa as u64, shift }
+    }
+
+    pub(crate) const fn to_words(self) -> (u64, u64) {
+        (self.mantissa, self.shift as u64)
+    }
+
+    #[inline(always)]
+    pub(crate) const fn from_words(mantissa: u64, shift: u64) -> Self {
+        Self { mantissa, shift: shift as u32 }
     }
 
     /// At most `floor(x * numerator / denominator)`, and for results below 2^62 at least that minus 1; `u64::MAX` where

@@ -47,9 +47,11 @@
 #[cfg(feature = "alloc")]
 extern crate alloc;
 
+mod adjustable_bucket;
 mod arithmetic;
 mod clock;
 mod decision;
+mod hierarchy;
 mod limiter;
 mod nanos;
 mod observer;
@@ -63,8 +65,10 @@ mod sync;
 mod text;
 mod token_bucket;
 
+pub use adjustable_bucket::{AdjustError, AdjustableBucket, Reservable, Reservation};
 pub use clock::{Clock, ManualClock};
 pub use decision::{Admitted, Decision, Denied, Inspection, Remaining};
+pub use hierarchy::{DeniedBy, DuplicateLevel, Hierarchy, Holding, Level};
 pub use limiter::Limiter;
 pub use nanos::Nanos;
 pub use observer::Observer;

@@ -52,6 +52,12 @@ pub trait Observer {
         let _ = (now, debit);
     }
 
+    /// A reservation of `held` was settled at `now`.
+    #[inline]
+    fn settled(&self, now: Nanos, held: u64, debit: &Debit) {
+        let _ = (now, held, debit);
+    }
+
     /// The limit was changed at `now`, and decisions from here on are under `to`.
     #[inline]
     fn adjusted(&self, now: Nanos, from: Limit, to: Limit) {
@@ -80,6 +86,11 @@ impl<O: Observer + ?Sized> Observer for &O {
     #[inline]
     fn debited(&self, now: Nanos, debit: &Debit) {
         (**self).debited(now, debit);
+    }
+
+    #[inline]
+    fn settled(&self, now: Nanos, held: u64, debit: &Debit) {
+        (**self).settled(now, held, debit);
     }
 
     #[inline]

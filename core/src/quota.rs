@@ -52,6 +52,12 @@ impl Quota {
         Self::checked(rate, burst, 0)
     }
 
+    /// A quota that was one before.
+    #[inline(always)]
+    pub(crate) const fn from_checked(rate: Rate, capacity: u64, debt: u64) -> Self {
+        Self { rate, capacity, debt }
+    }
+
     const fn checked(rate: Rate, capacity: u64, debt: u64) -> Result<Self, QuotaError> {
         match Grid::new(rate, capacity, debt) {
             Ok(_) => Ok(Self { rate, capacity, debt }),

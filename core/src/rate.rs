@@ -64,6 +64,11 @@ impl Rate {
         Ok(Self { tokens, period })
     }
 
+    #[inline(always)]
+    pub(crate) fn from_words(tokens: u64, period: u64) -> Option<Self> {
+        Some(Self { tokens: NonZeroU64::new(tokens)?, period: NonZeroU64::new(period)? })
+    }
+
     /// Reads `TOKENS/PERIOD`, in a constant too.
     ///
     /// # Errors

@@ -86,6 +86,37 @@ mod imp {
         }
     }
 
+    /// A 128-bit atomic, which loom has not. Behind a lock every access is in the race, and seen in one order by all; so a
+    /// model of it does not tell whether the memory orders given here suffice.
+    #[derive(Debug, Default)]
+    pub(crate) struct AtomicU128 {
+        value: loom::sync::Mutex<u128>,
+    }
+
+    impl AtomicU128 {
+        pub(crate) fn new(value: u128) -> Self {
+            Self { value: loom::sync::Mutex::new(value) }
+        }
+
+        pub(crate) fn load(&self, _order: Ordering) -> u128 {
+            self.value.lock().map_or(0, |value| *value)
+        }
+
+        pub(crate) fn compare_exchange_weak(
+            &self,
+            current: u128,
+            new: u128,
+            _set: Ordering,
+            _fetch: Ordering,
+        ) -> Result<u128, u128> {
+            let Ok(mut value) = self.value.lock() else { return Err(0) };
+            if *value != current {
+                return Err(*value);
+            }
+            Ok(core::mem::replace(&mut *value, new))
+        }
+    }
+
     /// Tells the model that this thread cannot go on until another one has moved.
     #[inline]
     pub(crate) fn spin_loop() {
@@ -95,7 +126,7 @@ mod imp {
 
 #[cfg(not(all(sluicegate_loom, feature = "loom")))]
 mod imp {
-    pub(crate) use portable_atomic::{AtomicU64, AtomicUsize};
+    pub(crate) use portable_atomic::{AtomicU64, AtomicU128, AtomicUsize};
 
     /// Tells the processor that this is a short wait for another core.
     #[inline]
@@ -107,7 +138,7 @@ mod imp {
 pub(crate) use core::sync::atomic::Ordering;
 #[cfg(all(sluicegate_loom, feature = "loom"))]
 pub use imp::AtomicU64 as ModelAtomicU64;
-pub(crate) use imp::{AtomicU64, AtomicUsize, spin_loop};
+pub(crate) use imp::{AtomicU64, AtomicU128, AtomicUsize, spin_loop};
 
 /// Declares functions that are `const`, except under loom, whose atomics cannot be made at compile time.
 macro_rules! const_unless_loom {

@@ -178,6 +178,26 @@ impl<S: Shards, C, I: ShardId, O: Observer> ShardedWindow<S, C, I, O> {
         }
     }
 
+    pub(crate) fn take_silently(&self, now: Nanos, cost: u64) -> Decision {
+        match self.limit.rule {
+            Rule::Step(_) => self.counts.try_acquire(now, cost, &self.shard_id),
+            Rule::Unlimited => Ok(Admitted::new(Remaining::Unlimited, now)),
+            Rule::DenyAll => Err(Denied::Closed),
+        }
+    }
+
+    pub(crate) fn refund_silently(&self, taken_at: Nanos, cost: u64) {
+        if self.limit.is_quota() {
+            self.counts.refund(taken_at, cost, &self.shard_id);
+        }
+    }
+
+    pub(crate) fn tell(&self, now: Nanos, cost: u64, decision: Decision) {
+        if !matches!(self.limit.rule, Rule::Unlimited) {
+            let _ = report(&self.observer, now, cost, decision);
+        }
+    }
+
     /// Gives back `cost` that was admitted at the reading `taken_at`, which [`Admitted::at`] tells: for work that turned
     /// out not to be done.
     ///

@@ -72,6 +72,28 @@ impl Grid {
         }
     }
 
+    pub(super) const fn to_words(self) -> [u64; 7] {
+        let [high, low, whole] = self.accrual.to_words();
+        let (duration, duration_shift) = self.duration.to_words();
+        let (worth, worth_shift) = self.worth.to_words();
+        [self.units_per_token, high, low, whole, duration, worth, duration_shift | worth_shift << 8]
+    }
+
+    /// The grid that [`to_words`](Self::to_words) took apart, of a quota with this capacity and debt.
+    #[inline(always)]
+    pub(super) const fn from_words(words: [u64; 7], capacity: u64, debt: u64) -> Self {
+        let [units_per_token, high, low, whole, duration, worth, shifts] = words;
+        Self {
+            units_per_token,
+            // Neither wraps for the words of a grid, and no other words are ever given.
+            capacity_units: capacity.wrapping_mul(units_per_token),
+            debt_units: debt.wrapping_mul(units_per_token),
+            accrual: Fraction::from_words([high, low, whole]),
+            duration: Estimate::from_words(duration, shifts & 0xff),
+            worth: Estimate::from_words(worth, shifts >> 8),
+        }
+    }
+
     /// Units generated from the origin to `now`, rounded down: exact, and at most 2^63.
     #[inline(always)]
     pub(crate) const fn accrued(&self, now: Nanos) -> u64 {

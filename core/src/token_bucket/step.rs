@@ -153,19 +153,19 @@ impl BucketStep {
     pub const fn debit(&self, state: BucketState, now: Nanos, cost: u64) -> (BucketState, Debit) {
         let accrued = self.accrued(now);
         let consumed = if state.0 > accrued { state.0 } else { accrued };
-        let (next, charged) = self.overdraw(consumed, accrued + self.grid.capacity_units, cost);
+        let charged = self.overdraw(consumed, accrued + self.grid.capacity_units, 0, cost);
         // A debit of nothing is no use that a late reading would have to wait for.
-        (if charged == 0 { state } else { BucketState(next) }, Debit { charged, unpaid: cost - charged })
+        let next = if charged == 0 { state } else { BucketState(consumed + charged * self.grid.units_per_token) };
+        (next, Debit { charged, unpaid: cost - charged })
     }
 
-    /// `consumed` and up to `cost` tokens more, as far as `ceiling` and the debt reach; and how many those are.
+    /// How many tokens of `cost` fit on top of `consumed`, up to `ceiling` and the debt but for `held` units.
     #[inline]
-    pub(crate) const fn overdraw(&self, consumed: u64, ceiling: u64, cost: u64) -> (u64, u64) {
-        // Below 2^63: 30 years, the capacity and the debt are.
-        let room = (ceiling + self.grid.debt_units).saturating_sub(consumed);
+    pub(crate) const fn overdraw(&self, consumed: u64, ceiling: u64, held: u64, cost: u64) -> u64 {
+        // Below 2^64: 30 years, the capacity and the debt are below 2^63.
+        let room = (ceiling + self.grid.debt_units).saturating_sub(held).saturating_sub(consumed);
         let most = self.grid.whole_tokens(room);
-        let charged = if cost < most { cost } else { most };
-        (consumed + charged * self.grid.units_per_token, charged)
+        if cost < most { cost } else { most }
     }
 
     /// The whole tokens that `state` holds at `now`.
@@ -188,9 +188,25 @@ impl BucketStep {
         state.0 <= self.grid.accrued(now)
     }
 
+    pub(super) const fn from_parts(grid: Grid, quota: Quota) -> Self {
+        Self { grid, quota }
+    }
+
+    /// The units of `tokens`, which are at most the capacity and the debt.
+    #[inline(always)]
+    pub(crate) const fn units(&self, tokens: u64) -> u64 {
+        tokens * self.grid.units_per_token
+    }
+
+    /// The first reading at which so many units are generated.
+    #[inline(always)]
+    pub(crate) const fn first_reading_of(&self, units: u64) -> u64 {
+        self.grid.first_reading_of(units)
+    }
+
     /// The units generated up to `now`, which [`take`](Self::take) and [`denial`](Self::denial) go by.
     #[inline(always)]
-    pub(super) const fn accrued(&self, now: Nanos) -> u64 {
+    pub(crate) const fn accrued(&self, now: Nanos) -> u64 {
         self.grid.accrued(now)
     }
 
@@ -213,7 +229,7 @@ impl BucketStep {
 
     /// The answer when `left` units are left.
     #[inline(always)]
-    pub(super) const fn admission(&self, now: Nanos, left: u64) -> Admitted {
+    pub(crate) const fn admission(&self, now: Nanos, left: u64) -> Admitted {
         Admitted::new(Remaining::Exactly(self.grid.whole_tokens(left)), now)
     }
 

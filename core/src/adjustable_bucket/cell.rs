@@ -1,0 +1,129 @@
+//! A bucket's account and the version of its rule, as one word; and the rule, where racing callers can read it.
+//!
+//! Every decision is one compare-and-swap of a word that holds the state, what is held, and the version of the rule that it
+//! was decided under. A change of rule is one compare-and-swap, too: it puts the settled state and the next version in. So
+//! nothing that was decided under an old rule can land after something decided under a new one.
+//!
+//! The rule itself is too large for a word. There are two slots; the version's last bit says which one is in force, and a
+//! change writes the other. A reader that was overtaken by two changes may read words that are being overwritten. It finds
+//! out by the slot's own version, which is not the one it looked for, before it uses them.
+//!
+//! The version has 24 bits. A call would have to be suspended while 2^24 changes take place, or a multiple, and find the same
+//! state again, to take an old rule for the new one.
+
+use super::step::{Account, HELD_MAX};
+use super::words::{Rule, Slot};
+use crate::sync::{AtomicU64, AtomicU128, Ordering, const_unless_loom};
+use crate::token_bucket::BucketState;
+
+#[derive(Debug)]
+pub(super) struct Cell {
+    word: AtomicU128,
+    slots: [Slot; 2],
+    /// Whether a change is being made: changes follow one another.
+    changing: AtomicU64,
+}
+
+/// The word as it was read, with the rule it was written under.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Snapshot {
+    word: u128,
+    pub(super) rule: Rule,
+}
+
+impl Snapshot {
+    #[inline(always)]
+    pub(super) fn account(&self) -> Account {
+        let held = (self.word >> STATE_BITS) as u64 & HELD_MAX;
+        Account { state: BucketState::from_bits(self.word as u64), held }
+    }
+}
+
+impl Cell {
+    const_unless_loom! {
+        pub(super) fn new(rule: Rule) -> Self {
+            Self {
+                word: AtomicU128::new(pack(0, Account::UNUSED)),
+                slots: [Slot::new(0, rule), Slot::new(u64::MAX, rule)],
+                changing: AtomicU64::new(0),
+            }
+        }
+    }
+
+    /// The account and the rule at one instant.
+    #[inline(always)]
+    pub(super) fn read(&self) -> Snapshot {
+        // Acquire, paired with the release of a change: who sees a version sees the words of its slot.
+        let mut word = self.word.load(Ordering::Acquire);
+        loop {
+            if let Some(rule) = self.slot(word).read(version_of(word)) {
+                return Snapshot { word, rule };
+            }
+            // Two changes came between. One more may, but each time somebody has made progress.
+            word = self.word.load(Ordering::Acquire);
+        }
+    }
+
+    /// Puts `account` in place of what was read; or tells what is there now.
+    #[inline(always)]
+    pub(super) fn replace(&self, seen: &Snapshot, account: Account) -> Result<(), Snapshot> {
+        let version = version_of(seen.word);
+        // Release, so that who sees what is held also sees that its holder has announced it (see `hierarchy`); acquire on
+        // failure as in `read`.
+        match self.word.compare_exchange_weak(seen.word, pack(version, account), Ordering::Release, Ordering::Acquire) {
+            Ok(_) => Ok(()),
+            Err(word) if version_of(word) == version => Err(Snapshot { word, rule: seen.rule }),
+            Err(_) => Err(self.read()),
+        }
+    }
+
+    /// Puts `next` in force, with the account that `settle` makes of what there is at that instant; or returns false
+    /// because another change is being made. Returns the rule that was in force.
+    pub(super) fn change(
+        &self,
+        next: impl Fn(&Rule) -> Rule,
+        settle: impl Fn(&Rule, &Rule, Account) -> Account,
+    ) -> Option<(Rule, Rule)> {
+        // Acquire, paired with the release below: this change sees what the last one wrote.
+        if self.changing.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            return None;
+        }
+        let mut seen = self.read();
+        let old = seen.rule;
+        let new = next(&old);
+        let version = (version_of(seen.word) + 1) & VERSION_MAX;
+        self.slots[(version & 1) as usize].write(version, &new);
+        loop {
+            let word = pack(version, settle(&old, &new, seen.account()));
+            // Release, paired with the acquire in `read`.
+            match self.word.compare_exchange_weak(seen.word, word, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(word) => seen.word = word,
+            }
+        }
+        // Release: the next change sees all of this one.
+        self.changing.store(0, Ordering::Release);
+        Some((old, new))
+    }
+
+    #[inline(always)]
+    fn slot(&self, word: u128) -> &Slot {
+        &self.slots[(version_of(word) & 1) as usize]
+    }
+}
+
+#[inline(always)]
+const fn pack(version: u64, account: Account) -> u128 {
+    account.state.to_bits() as u128
+        | (account.held as u128) << STATE_BITS
+        | (version as u128) << (STATE_BITS + HELD_BITS)
+}
+
+#[inline(always)]
+const fn version_of(word: u128) -> u64 {
+    (word >> (STATE_BITS + HELD_BITS)) as u64
+}
+
+const STATE_BITS: u32 = 64;
+const HELD_BITS: u32 = HELD_MAX.trailing_ones();
+const VERSION_MAX: u64 = (1 << (128 - STATE_BITS - HELD_BITS)) - 1;

@@ -1,0 +1,468 @@
+//! The bucket that can be changed and reserved from while it is in use.
+
+use core::fmt;
+
+use super::cell::{Cell, Snapshot};
+use super::reservation::Reservation;
+use super::step::Account;
+use super::words::{Kind, Rule};
+use crate::decision::{Admitted, Decision, Denied, Inspection, Remaining};
+use crate::observer::{Observer, report};
+use crate::token_bucket::{BucketStep, Debit, Inheritance};
+use crate::{Clock, Limit, Limiter, Nanos};
+
+/// A token bucket whose limit may change while it is in use, and from which tokens can be reserved.
+///
+/// It decides as a [`TokenBucket`](crate::TokenBucket) does, exactly. What it adds:
+///
+/// - [`adjust`](Self::adjust) changes the limit.
+/// - [`reserve`](Self::reserve) holds tokens for a request whose cost is known only afterwards.
+/// - As a level of a [`Hierarchy`](crate::Hierarchy) it can be held until all levels agree.
+///
+/// # Guarantees
+///
+/// - All that a `TokenBucket` guarantees, for each stretch under one quota.
+/// - *A change is one step*: the bucket is settled under the old quota up to the reading of the change and goes on under the
+///   new one, with what [`Inheritance`] says. Nothing decided under the old quota takes effect after the change. No change
+///   makes a token or takes one, but for those that a smaller capacity has no room for and less than a unit of refill (0.2
+///   ns).
+/// - *A hold leaves no trace*: see [`Reservation`].
+/// - Decisions are lock-free and allocate nothing. Changes exclude one another, and nobody else.
+///
+/// # Trade-off
+///
+/// Its state is 128 bits, and its rule is read at each decision from where it can be changed: a decision takes about
+/// twice as long as a `TokenBucket`'s. The whole takes 16 bytes of state, 200 of rules and the clock. Where a target has no
+/// 128-bit atomics, portable-atomic emulates them.
+///
+/// At most 2^40 - 1 tokens can be held at once; more is [`Denied::ConcurrencyLimited`].
+///
+/// # Example
+///
+/// ```
+/// use core::time::Duration;
+/// use sluicegate_core::{AdjustableBucket, Denied, Inheritance, Limit, ManualClock, quota};
+///
+/// let bucket = AdjustableBucket::with_clock(quota!("100/1s"), ManualClock::new());
+/// bucket.try_acquire(90)?;
+///
+/// // Half the rate, but what is left stays.
+/// bucket.adjust(Limit::Quota(quota!("50/1s")), Inheritance::Level);
+/// assert_eq!(bucket.inspect().level, 10);
+/// bucket.clock().advance(Duration::from_millis(100));
+/// assert_eq!(bucket.inspect().level, 15);
+/// # Ok::<(), Denied>(())
+/// ```
+pub struct AdjustableBucket<C, O = ()> {
+    cell: Cell,
+    clock: C,
+    observer: O,
+}
+
+/// Another change of the same bucket was under way: nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AdjustError;
+
+impl<C: Clock + Default> AdjustableBucket<C> {
+    /// A full bucket on the default clock.
+    pub fn new(limit: impl Into<Limit>) -> Self {
+        Self::with_limit(limit.into(), C::default())
+    }
+}
+
+impl<C: Clock> AdjustableBucket<C> {
+    /// A full bucket on `clock`.
+    pub fn with_clock(limit: impl Into<Limit>, clock: C) -> Self {
+        Self::with_limit(limit.into(), clock)
+    }
+}
+
+impl<C> AdjustableBucket<C> {
+    crate::sync::const_unless_loom! {
+        /// A full bucket on `clock`, in a constant too.
+        pub fn with_limit(limit: Limit, clock: C) -> Self {
+            Self { cell: Cell::new(Rule::new(limit)), clock, observer: () }
+        }
+    }
+
+    /// The same bucket, which from now on tells `observer` of every decision and change.
+    pub fn observed_by<O: Observer>(self, observer: O) -> AdjustableBucket<C, O> {
+        AdjustableBucket { cell: self.cell, clock: self.clock, observer }
+    }
+}
+
+impl<C, O> AdjustableBucket<C, O> {
+    /// The limit in force.
+    pub fn limit(&self) -> Limit {
+        self.cell.read().rule.limit()
+    }
+
+    /// The tokens that reservations hold.
+    pub fn held(&self) -> u64 {
+        self.cell.read().account().held
+    }
+
+    /// The clock.
+    #[inline]
+    pub const fn clock(&self) -> &C {
+        &self.clock
+    }
+
+    /// The observer.
+    #[inline]
+    pub const fn observer(&self) -> &O {
+        &self.observer
+    }
+
+    /// What [`try_acquire_at`](Self::try_acquire_at) would answer, taking nothing and telling nobody.
+    ///
+    /// # Errors
+    /// As `try_acquire_at`.
+    #[inline]
+    pub fn peek_at(&self, now: Nanos, cost: u64) -> Decision {
+        let seen = self.cell.read();
+        let step = match seen.rule.step() {
+            Ok(step) => step,
+            Err(kind) => return without_quota(kind, now),
+        };
+        let accrued = step.accrued(now);
+        match seen.account().take(step, accrued, cost) {
+            Some((_, left)) => Ok(step.admission(now, left)),
+            None => Err(seen.account().denial(step, accrued, now, cost)),
+        }
+    }
+
+    /// The tokens at `now` that nobody holds. Changes nothing.
+    pub fn inspect_at(&self, now: Nanos) -> Inspection {
+        let seen = self.cell.read();
+        match seen.rule.step() {
+            Ok(step) => seen.account().inspect(step, now),
+            Err(Kind::Unlimited) => Inspection::new(u64::MAX, u64::MAX),
+            Err(_) => Inspection::new(0, 0),
+        }
+    }
+
+    /// Takes or holds `cost`, as `change` does, if it is there.
+    #[inline(always)]
+    fn obtain(
+        &self,
+        mut seen: Snapshot,
+        now: Nanos,
+        cost: u64,
+        change: impl Fn(Account, &BucketStep, u64, u64) -> Option<(Account, u64)>,
+    ) -> Decision {
+        loop {
+            let step = match seen.rule.step() {
+                Ok(step) => step,
+                Err(kind) => return without_quota(kind, now),
+            };
+            let accrued = step.accrued(now);
+            let Some((next, left)) = change(seen.account(), step, accrued, cost) else {
+                return Err(seen.account().denial(step, accrued, now, cost));
+            };
+            if cost == 0 {
+                return Ok(step.admission(now, left));
+            }
+            match self.cell.replace(&seen, next) {
+                Ok(()) => return Ok(step.admission(now, left)),
+                Err(now_there) => seen = now_there,
+            }
+        }
+    }
+
+    /// Changes the account, whatever it is; `change` also tells what to answer.
+    fn update<A>(&self, change: impl Fn(Account, &Rule) -> (Account, A)) -> A {
+        let mut seen = self.cell.read();
+        loop {
+            let (next, answer) = change(seen.account(), &seen.rule);
+            if next == seen.account() {
+                return answer;
+            }
+            match self.cell.replace(&seen, next) {
+                Ok(()) => return answer,
+                Err(now_there) => seen = now_there,
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn take_silently(&self, now: Nanos, cost: u64) -> Decision {
+        self.obtain(self.cell.read(), now, cost, Account::take)
+    }
+
+    #[inline]
+    pub(crate) fn hold_silently(&self, now: Nanos, cost: u64) -> Decision {
+        self.obtain(self.cell.read(), now, cost, Account::hold)
+    }
+
+    pub(crate) fn let_go_silently(&self, held: u64) {
+        self.update(|account, _| (Account { held: account.held.saturating_sub(held), ..account }, ()));
+    }
+
+    pub(crate) fn settle_silently(&self, now: Nanos, held: u64, spent: u64) -> Debit {
+        self.update(|account, rule| match (rule.kind, &rule.step) {
+            (Kind::Quota, Some(step)) => account.settle(step, now, held, spent),
+            (kind, step) => {
+                // What was held under a quota is consumed under it, so that it counts should a quota follow again.
+                let covered = spent.min(held);
+                let released = Account { held: account.held.saturating_sub(held), ..account };
+                let next = step.as_ref().map_or(released, |step| account.settle(step, now, held, covered).0);
+                let charged = if let Kind::Unlimited = kind { spent } else { covered };
+                (next, Debit { charged, unpaid: spent - charged })
+            }
+        })
+    }
+}
+
+impl<C, O: Observer> AdjustableBucket<C, O> {
+    /// Takes `cost` tokens at the reading `now`, or nothing.
+    ///
+    /// One reading can serve all limiters of a request. It must come from a clock with the same origin every time.
+    /// Without a limit the request is admitted and nobody is told.
+    ///
+    /// # Errors
+    /// [`Denied::RateLimited`] when too little is left, [`Denied::ConcurrencyLimited`] when reservations hold so much that
+    /// only their end can help, [`Denied::CostExceedsLimit`] when `cost` is more than the capacity, [`Denied::Closed`] under
+    /// [`Limit::DenyAll`]. A denial takes nothing.
+    #[inline]
+    pub fn try_acquire_at(&self, now: Nanos, cost: u64) -> Decision {
+        self.tell(now, cost, self.take_silently(now, cost))
+    }
+
+    /// Holds `cost` tokens at the reading `now` for a request whose cost is known only afterwards.
+    ///
+    /// The observer is told of an admission of `cost` now, and of a settlement or a refund later.
+    ///
+    /// # Errors
+    /// As [`try_acquire_at`](Self::try_acquire_at).
+    pub fn reserve_at(&self, now: Nanos, cost: u64) -> Result<Reservation<&Self>, Denied>
+    where
+        C: Clock,
+    {
+        let decision = self.hold_silently(now, cost);
+        // Made before anybody is told, so that a panic there lets go of it.
+        let reservation = decision.map(|admitted| Reservation::new(self, cost, &admitted));
+        let _ = self.tell(now, cost, decision);
+        reservation
+    }
+
+    /// Gives `cost` tokens back, whenever they were taken: for work that turned out not to be done.
+    ///
+    /// The bucket never holds more than its capacity. Tokens that refill has replaced since they were taken come on top of
+    /// that refill; [`reserve`](Self::reserve) instead where that matters. No clock is read.
+    pub fn refund(&self, cost: u64) {
+        let counted = self.update(|account, rule| match rule.step() {
+            Ok(step) => (Account { state: step.refund(account.state, cost), ..account }, true),
+            Err(_) => (account, false),
+        });
+        if counted {
+            self.observer.refunded(cost);
+        }
+    }
+
+    /// Takes `cost` tokens at `now` whether or not they are there, for what has already happened, as far as the quota's
+    /// [`debt`](crate::Quota::debt) reaches. What is held is left alone. See [`BucketStep::debit`].
+    ///
+    /// Without a limit all of it counts as charged; under [`Limit::DenyAll`] none of it does.
+    pub fn debit_at(&self, now: Nanos, cost: u64) -> Debit {
+        let (debit, counted) = self.update(|account, rule| match rule.step() {
+            Ok(step) => {
+                let (next, debit) = account.debit(step, now, cost);
+                (next, (debit, true))
+            }
+            Err(Kind::Unlimited) => (account, (Debit { charged: cost, unpaid: 0 }, false)),
+            Err(_) => (account, (Debit { charged: 0, unpaid: cost }, false)),
+        });
+        if counted {
+            self.observer.debited(now, &debit);
+        }
+        debit
+    }
+
+    /// Changes the limit at the reading `now`, once no other change is under way.
+    ///
+    /// Changes by other callers are short, and are waited for. A caller that may have interrupted one, as an interrupt
+    /// handler may, must use [`try_adjust_at`](Self::try_adjust_at).
+    pub fn adjust_at(&self, now: Nanos, limit: Limit, inheritance: Inheritance) {
+        while self.try_adjust_at(now, limit, inheritance).is_err() {
+            crate::sync::spin_loop();
+        }
+    }
+
+    /// Changes the limit at the reading `now`: one step that settles the bucket under the old limit and puts the new one in
+    /// force. It never waits.
+    ///
+    /// From `off` or `deny` to a quota, the bucket goes on from the last quota it had, which refilled meanwhile; it is full
+    /// if it never had one. What reservations hold stays held.
+    ///
+    /// # Errors
+    /// [`AdjustError`] when another change is under way at this instant; nothing was changed.
+    pub fn try_adjust_at(&self, now: Nanos, limit: Limit, inheritance: Inheritance) -> Result<(), AdjustError> {
+        let next = |old: &Rule| {
+            let new = Rule::new(limit);
+            Rule { step: new.step.or(old.step), ..new }
+        };
+        let settle = |old: &Rule, new: &Rule, account: Account| match (&old.step, &new.step) {
+            (Some(old), Some(new)) if old != new => {
+                Account { state: new.inherit(old, account.state, now, inheritance), ..account }
+            }
+            // The same quota still fills or empties the bucket if that is what was asked for.
+            (Some(old), Some(new)) if matches!(inheritance, Inheritance::Full | Inheritance::Empty) => {
+                Account { state: new.inherit(old, account.state, now, inheritance), ..account }
+            }
+            _ => account,
+        };
+        let (old, new) = self.cell.change(next, settle).ok_or(AdjustError)?;
+        self.observer.adjusted(now, old.limit(), new.limit());
+        Ok(())
+    }
+
+    #[inline(always)]
+    pub(crate) fn tell(&self, now: Nanos, cost: u64, decision: Decision) -> Decision {
+        match decision {
+            Ok(Admitted { remaining: Remaining::Unlimited, .. }) => decision,
+            _ => report(&self.observer, now, cost, decision),
+        }
+    }
+
+    pub(super) fn settle_held(&self, now: Nanos, held: u64, spent: u64) -> Debit {
+        let debit = self.settle_silently(now, held, spent);
+        self.observer.settled(now, held, &debit);
+        debit
+    }
+
+    pub(super) fn let_go_of(&self, held: u64) {
+        self.let_go_silently(held);
+        self.observer.refunded(held);
+    }
+}
+
+impl<C: Clock, O: Observer> AdjustableBucket<C, O> {
+    /// Takes `cost` tokens now, or nothing.
+    ///
+    /// Without a limit the request is admitted at [`Nanos::ZERO`]: no clock is read and nobody is told.
+    ///
+    /// # Errors
+    /// As [`try_acquire_at`](Self::try_acquire_at).
+    #[inline]
+    pub fn try_acquire(&self, cost: u64) -> Decision {
+        let seen = self.cell.read();
+        if let Kind::Unlimited = seen.rule.kind {
+            return Ok(Admitted::new(Remaining::Unlimited, Nanos::ZERO));
+        }
+        let now = self.clock.now();
+        self.tell(now, cost, self.obtain(seen, now, cost, Account::take))
+    }
+
+    /// Holds `cost` tokens for a request whose cost is known only afterwards.
+    ///
+    /// # Errors
+    /// As [`try_acquire_at`](Self::try_acquire_at).
+    pub fn reserve(&self, cost: u64) -> Result<Reservation<&Self>, Denied> {
+        self.reserve_at(self.reading(), cost)
+    }
+
+    /// As [`reserve`](Self::reserve), for a reservation that keeps the bucket alive and may go anywhere. Needs the feature
+    /// `alloc`.
+    ///
+    /// # Errors
+    /// As `try_acquire_at`.
+    #[cfg(feature = "alloc")]
+    pub fn reserve_owned(
+        self: &alloc::sync::Arc<Self>,
+        cost: u64,
+    ) -> Result<Reservation<alloc::sync::Arc<Self>>, Denied> {
+        let now = self.reading();
+        let decision = self.hold_silently(now, cost);
+        let reservation = decision.map(|admitted| Reservation::new(alloc::sync::Arc::clone(self), cost, &admitted));
+        let _ = self.tell(now, cost, decision);
+        reservation
+    }
+
+    /// Takes `cost` tokens now whether or not they are there. See [`debit_at`](Self::debit_at).
+    pub fn debit(&self, cost: u64) -> Debit {
+        self.debit_at(self.reading(), cost)
+    }
+
+    /// Changes the limit now. See [`adjust_at`](Self::adjust_at).
+    pub fn adjust(&self, limit: impl Into<Limit>, inheritance: Inheritance) {
+        self.adjust_at(self.clock.now(), limit.into(), inheritance);
+    }
+
+    /// What [`try_acquire`](Self::try_acquire) would answer, taking nothing and telling nobody.
+    ///
+    /// # Errors
+    /// As `try_acquire`.
+    pub fn peek(&self, cost: u64) -> Decision {
+        self.peek_at(self.reading(), cost)
+    }
+
+    /// The tokens now that nobody holds. Changes nothing.
+    pub fn inspect(&self) -> Inspection {
+        self.inspect_at(self.reading())
+    }
+
+    /// A reading where one is needed.
+    #[inline]
+    pub(super) fn reading(&self) -> Nanos {
+        match self.cell.read().rule.kind {
+            Kind::Unlimited => Nanos::ZERO,
+            _ => self.clock.now(),
+        }
+    }
+}
+
+impl Rule {
+    /// The quota that decides; or what does instead.
+    #[inline(always)]
+    fn step(&self) -> Result<&BucketStep, Kind> {
+        match (self.kind, &self.step) {
+            (Kind::Quota, Some(step)) => Ok(step),
+            (kind, _) => Err(kind),
+        }
+    }
+}
+
+#[inline]
+fn without_quota(kind: Kind, now: Nanos) -> Decision {
+    match kind {
+        Kind::Unlimited => Ok(Admitted::new(Remaining::Unlimited, now)),
+        Kind::DenyAll | Kind::Quota => Err(Denied::Closed),
+    }
+}
+
+impl<C, O: Observer> Limiter for AdjustableBucket<C, O> {
+    #[inline]
+    fn try_acquire_at(&self, now: Nanos, cost: u64) -> Decision {
+        self.try_acquire_at(now, cost)
+    }
+
+    #[inline]
+    fn peek_at(&self, now: Nanos, cost: u64) -> Decision {
+        self.peek_at(now, cost)
+    }
+
+    #[inline]
+    fn inspect_at(&self, now: Nanos) -> Inspection {
+        self.inspect_at(now)
+    }
+}
+
+impl<C, O> fmt::Debug for AdjustableBucket<C, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seen = self.cell.read();
+        f.debug_struct("AdjustableBucket")
+            .field("limit", &seen.rule.limit())
+            .field("state", &seen.account().state.to_bits())
+            .field("held", &seen.account().held)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for AdjustError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("another change of this bucket is under way, try again")
+    }
+}
+
+impl core::error::Error for AdjustError {}

@@ -1,0 +1,135 @@
+//! Tokens held for a request whose cost is known only afterwards.
+
+use core::fmt;
+
+use super::AdjustableBucket;
+use crate::decision::{Admitted, Remaining};
+use crate::token_bucket::Debit;
+use crate::{Clock, Nanos, Observer};
+
+/// Tokens that are held for one request, until it is known what it cost.
+///
+/// While they are held nobody else can take them. [`settle`](Self::settle) consumes what the request turned out to cost and
+/// lets go of the rest; dropping the reservation, or [`cancel`](Self::cancel), lets go of all.
+///
+/// # Guarantees
+///
+/// - Each reservation ends once: it is consumed by settling, and cannot be copied. So nothing is given back twice.
+/// - Cancelled, in whatever order and however much later, it leaves exactly the bucket there would be if it had never been
+///   made. (A refund cannot promise that: the refill that came meanwhile has perhaps replaced what was taken.)
+/// - Settled, it leaves exactly the bucket there would be if its cost had been taken at the instant of settling.
+/// - What it held is always there to settle with, even if the quota was lowered meanwhile.
+///
+/// # Trade-off
+///
+/// Held tokens make the bucket smaller while they are held, and refill does not replace them until they are settled. Where
+/// requests hold much of the bucket for long, give it more burst.
+///
+/// # Cancel safety
+///
+/// A reservation within a future that is dropped is cancelled. One that is leaked (`mem::forget`) holds its tokens for as
+/// long as the bucket lives.
+#[must_use = "a reservation that is dropped is cancelled at once"]
+pub struct Reservation<B: Reservable> {
+    bucket: B,
+    cost: u64,
+    /// What the bucket counts as held: nothing, if it had no limit.
+    held: u64,
+}
+
+impl<B: Reservable> Reservation<B> {
+    #[inline]
+    pub(super) fn new(bucket: B, cost: u64, admitted: &Admitted) -> Self {
+        let held = if admitted.remaining == Remaining::Unlimited { 0 } else { cost };
+        Self { bucket, cost, held }
+    }
+
+    /// The tokens reserved.
+    #[inline]
+    pub const fn cost(&self) -> u64 {
+        self.cost
+    }
+
+    /// Consumes the tokens that the request cost in the end, and lets go of the others. Reads the bucket's clock.
+    ///
+    /// It may have cost more than was held: what exceeds it is taken as far as the rest of the bucket and its quota's
+    /// [`debt`](crate::Quota::debt) reach, and the answer tells what could not be.
+    ///
+    /// ```
+    /// use sluicegate_core::{AdjustableBucket, ManualClock, quota};
+    ///
+    /// let bucket = AdjustableBucket::with_clock(quota!("1000/1m debt 100"), ManualClock::new());
+    /// let reservation = bucket.reserve(300)?;
+    /// assert_eq!(bucket.inspect().level, 700);
+    /// let debit = reservation.settle(120);
+    /// assert_eq!((debit.charged, debit.unpaid), (120, 0));
+    /// assert_eq!(bucket.inspect().level, 880);
+    /// # Ok::<(), sluicegate_core::Denied>(())
+    /// ```
+    pub fn settle(self, spent: u64) -> Debit {
+        let now = self.bucket.reading();
+        self.settle_at(now, spent)
+    }
+
+    /// As [`settle`](Self::settle), at the reading `now`.
+    pub fn settle_at(mut self, now: Nanos, spent: u64) -> Debit {
+        let held = core::mem::take(&mut self.held);
+        self.bucket.settle_at(now, held, spent)
+    }
+
+    /// Lets go of all.
+    pub fn cancel(self) {}
+}
+
+impl<B: Reservable> Drop for Reservation<B> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.held > 0 {
+            self.bucket.let_go(self.held);
+        }
+    }
+}
+
+impl<B: Reservable> fmt::Debug for Reservation<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reservation").field("cost", &self.cost).finish_non_exhaustive()
+    }
+}
+
+/// A bucket as a reservation keeps it: `&AdjustableBucket`, or with the feature `alloc` `Arc<AdjustableBucket>`.
+pub trait Reservable: sealed::Sealed {
+    #[doc(hidden)]
+    fn reading(&self) -> Nanos;
+    #[doc(hidden)]
+    fn settle_at(&self, now: Nanos, held: u64, spent: u64) -> Debit;
+    #[doc(hidden)]
+    fn let_go(&self, held: u64);
+}
+
+macro_rules! reservable {
+    ($bucket:ty) => {
+        impl<C: Clock, O: Observer> Reservable for $bucket {
+            fn reading(&self) -> Nanos {
+                (**self).reading()
+            }
+
+            fn settle_at(&self, now: Nanos, held: u64, spent: u64) -> Debit {
+                (**self).settle_held(now, held, spent)
+            }
+
+            fn let_go(&self, held: u64) {
+                (**self).let_go_of(held);
+            }
+        }
+
+        impl<C, O> sealed::Sealed for $bucket {}
+    };
+}
+
+reservable!(&AdjustableBucket<C, O>);
+#[cfg(feature = "alloc")]
+reservable!(alloc::sync::Arc<AdjustableBucket<C, O>>);
+
+mod sealed {
+    pub trait Sealed {}
+}

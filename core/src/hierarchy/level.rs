@@ -1,0 +1,243 @@
+//! One limit among several.
+
+use core::fmt;
+
+use crate::adjustable_bucket::AdjustableBucket;
+use crate::decision::{Admitted, Decision, Remaining};
+use crate::observer::Observer;
+use crate::sharded_window::{ShardedWindow, Shards};
+use crate::sync::{AtomicU64, Ordering, const_unless_loom};
+use crate::{Limiter, Nanos, ShardId};
+
+/// A limiter that can hold a cost until it is known whether all other levels have theirs.
+///
+/// # Contract
+///
+/// - What `hold_at` answered `Ok` for MUST be there when `keep` is called, and nobody else may be given it meanwhile.
+/// - `let_go` MUST leave the limiter as if it had never been held, however long it was and whatever else happened
+///   meanwhile. (A token bucket's refund does not do that, which is why [`TokenBucket`](crate::TokenBucket) is no such
+///   limiter: what was taken may have been replaced by refill before it comes back.)
+/// - What `hold_at` writes MUST be released, and what `peek_at`, `take_at` and `hold_at` read MUST be acquired.
+/// - Each `hold_at` that is `Ok` is followed by exactly one of `keep` and `let_go`, with its answer.
+/// - None of them may tell an observer, or anybody else; `tell` does.
+pub trait Holding: Limiter {
+    /// Takes `cost` at `now`, or nothing.
+    ///
+    /// # Errors
+    /// As [`Limiter::try_acquire_at`].
+    fn take_at(&self, now: Nanos, cost: u64) -> Decision;
+    /// Holds `cost` at `now`, or nothing.
+    ///
+    /// # Errors
+    /// As [`Limiter::try_acquire_at`].
+    fn hold_at(&self, now: Nanos, cost: u64) -> Decision;
+    /// What is held counts as taken.
+    fn keep(&self, cost: u64, held: &Admitted);
+    /// What is held is let go.
+    fn let_go(&self, cost: u64, held: &Admitted);
+    /// Tells the limiter's observer of a decision that stands.
+    fn tell(&self, now: Nanos, cost: u64, decision: &Decision);
+}
+
+/// A limiter as a level of a [`Hierarchy`](super::Hierarchy), with a name that a denial can tell.
+///
+/// Ask a level, not its limiter, for requests that concern this limit alone: see
+/// [`try_acquire_at`](Self::try_acquire_at).
+///
+/// ```
+/// use sluicegate_core::{AdjustableBucket, Level, ManualClock, Nanos, quota};
+///
+/// let global = Level::new("global", AdjustableBucket::with_clock(quota!("1000/1s"), ManualClock::new()));
+/// global.try_acquire_at(Nanos::ZERO, 1)?;
+/// assert_eq!(global.limiter().inspect_at(Nanos::ZERO).level, 999);
+/// # Ok::<(), sluicegate_core::Denied>(())
+/// ```
+pub struct Level<L: ?Sized> {
+    /// Bits 0 to 23: holds in flight. Above: holds that ended, modulo 2^40.
+    marks: AtomicU64,
+    name: &'static str,
+    give_way: fn(u32),
+    limiter: L,
+}
+
+impl<L> Level<L> {
+    const_unless_loom! {
+        /// `limiter` as a level. Who has to look again gives the processor a hint meanwhile.
+        pub fn new(name: &'static str, limiter: L) -> Self {
+            Self::with_give_way(name, limiter, spin)
+        }
+
+        /// The same, where a caller that has to look again calls `give_way` with the number of looks so far: on threads, yield
+        /// to the operating system.
+        pub fn with_give_way(name: &'static str, limiter: L, give_way: fn(u32)) -> Self {
+            Self { marks: AtomicU64::new(0), name, give_way, limiter }
+        }
+    }
+
+    /// Gives the limiter back.
+    pub fn into_inner(self) -> L {
+        self.limiter
+    }
+}
+
+impl<L: ?Sized> Level<L> {
+    /// The name.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The limiter.
+    pub const fn limiter(&self) -> &L {
+        &self.limiter
+    }
+
+    pub(super) fn give_way(&self, attempt: u32) {
+        (self.give_way)(attempt);
+    }
+
+    #[inline]
+    pub(super) fn marks(&self) -> Marks {
+        // Acquire, paired with the release in `ended`: who sees that a hold ended sees what it let go.
+        Marks(self.marks.load(Ordering::Acquire))
+    }
+
+    /// Announces a hold. It comes before the hold itself.
+    #[inline]
+    pub(super) fn begin(&self) {
+        // Relaxed: the hold is written after this and released, so who sees the hold sees this.
+        self.marks.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Announces that a hold ended. It comes after that.
+    #[inline]
+    pub(super) fn end(&self) {
+        // Release, as said in `marks`. One less in flight and one more ended; the sum cannot borrow, as one is in flight.
+        self.marks.fetch_add(ENDED - 1, Ordering::Release);
+    }
+}
+
+impl<L: Holding + ?Sized> Level<L> {
+    /// Takes `cost` at `now` from this level alone, or nothing.
+    ///
+    /// It looks again as long as a request over several levels holds what is missing here and may yet let go of it: so a
+    /// denial is right at an instant within this call.
+    ///
+    /// # Errors
+    /// As the limiter's.
+    pub fn try_acquire_at(&self, now: Nanos, cost: u64) -> Decision {
+        let decision = self.settled(|| self.limiter.take_at(now, cost));
+        self.limiter.tell(now, cost, &decision);
+        decision
+    }
+
+    /// What [`try_acquire_at`](Self::try_acquire_at) would answer, taking nothing and telling nobody.
+    ///
+    /// # Errors
+    /// As `try_acquire_at`.
+    pub fn peek_at(&self, now: Nanos, cost: u64) -> Decision {
+        self.settled(|| self.limiter.peek_at(now, cost))
+    }
+
+    fn settled(&self, decide: impl Fn() -> Decision) -> Decision {
+        let mut attempt = 0;
+        loop {
+            let before = self.marks();
+            let decision = decide();
+            match decision {
+                Err(denied) if !denied.is_final() && !before.quiet_until(self.marks()) => {}
+                _ => return decision,
+            }
+            self.give_way(attempt);
+            attempt = attempt.saturating_add(1);
+        }
+    }
+}
+
+impl<L: fmt::Debug + ?Sized> fmt::Debug for Level<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Level").field("name", &self.name).field("limiter", &&self.limiter).finish_non_exhaustive()
+    }
+}
+
+/// A level's count of holds, as it was read.
+#[derive(Clone, Copy)]
+pub(super) struct Marks(u64);
+
+impl Marks {
+    /// Whether no hold was in flight between the two readings.
+    #[inline]
+    pub(super) const fn quiet_until(self, later: Self) -> bool {
+        self.0 & IN_FLIGHT == 0 && self.0 == later.0
+    }
+
+    /// The same, but for one hold of the caller's own that began in between.
+    #[inline]
+    pub(super) const fn quiet_but_for_own(self, later: Self) -> bool {
+        self.0 & IN_FLIGHT == 0 && self.0 + 1 == later.0
+    }
+}
+
+impl<C, O: Observer> Holding for AdjustableBucket<C, O> {
+    #[inline]
+    fn take_at(&self, now: Nanos, cost: u64) -> Decision {
+        self.take_silently(now, cost)
+    }
+
+    #[inline]
+    fn hold_at(&self, now: Nanos, cost: u64) -> Decision {
+        self.hold_silently(now, cost)
+    }
+
+    #[inline]
+    fn keep(&self, cost: u64, held: &Admitted) {
+        // Without a limit nothing was held.
+        if held.remaining != Remaining::Unlimited {
+            let _ = self.settle_silently(held.at, cost, cost);
+        }
+    }
+
+    #[inline]
+    fn let_go(&self, cost: u64, held: &Admitted) {
+        if held.remaining != Remaining::Unlimited {
+            self.let_go_silently(cost);
+        }
+    }
+
+    #[inline]
+    fn tell(&self, now: Nanos, cost: u64, decision: &Decision) {
+        let _ = self.tell(now, cost, *decision);
+    }
+}
+
+/// What is taken in a window counts there whether it is taken or held; and giving it back within its window is exact.
+impl<S: Shards, C, I: ShardId, O: Observer> Holding for ShardedWindow<S, C, I, O> {
+    #[inline]
+    fn take_at(&self, now: Nanos, cost: u64) -> Decision {
+        self.take_silently(now, cost)
+    }
+
+    #[inline]
+    fn hold_at(&self, now: Nanos, cost: u64) -> Decision {
+        self.take_silently(now, cost)
+    }
+
+    #[inline]
+    fn keep(&self, _cost: u64, _held: &Admitted) {}
+
+    #[inline]
+    fn let_go(&self, cost: u64, held: &Admitted) {
+        self.refund_silently(held.at, cost);
+    }
+
+    #[inline]
+    fn tell(&self, now: Nanos, cost: u64, decision: &Decision) {
+        let _ = self.tell(now, cost, *decision);
+    }
+}
+
+fn spin(_attempt: u32) {
+    crate::sync::spin_loop();
+}
+
+const ENDED: u64 = 1 << 24;
+const IN_FLIGHT: u64 = ENDED - 1;

@@ -1,0 +1,29 @@
+//! Several limits over one request: every one of them, or none.
+//!
+//! # How it stays exact
+//!
+//! A request looks at every level first, and where one lacks what it asks for, it is denied without a write. Only a request
+//! for which all levels have enough goes on to take: it *holds* its cost at each level but the last, takes it at the last
+//! one, and that is the instant at which it is admitted; then what it holds counts as taken. If a level that had enough a
+//! moment ago has not when its turn comes, because another request was faster, all that is held is let go. So holds
+//! that come to nothing exist only in races that are lost within some tens of instructions.
+//!
+//! While it lasts, such a hold hides tokens that are still there. So each level counts its holds (`marks`), and who finds too
+//! little there looks again if one was in flight meanwhile. A denial is only answered if none was: then it is right at an
+//! instant within the call.
+//!
+//! Nobody waits while holding anything: who lost a race lets go before looking again. Requests that take in one order also
+//! make progress as a whole, because the one that holds furthest along can only be stopped by an admission.
+//!
+//! # What remains possible
+//!
+//! - A caller that finds too little looks again for as long as a hold is in flight, which on threads may be a time slice of a
+//!   holder that was suspended. An interrupt handler must therefore not ask a level that the code it interrupts asks.
+//! - Who asks a level's limiter directly, past the level, does not look again, and may be denied what a hold that comes to
+//!   nothing hides for some tens of instructions.
+
+mod level;
+mod request;
+
+pub use level::{Holding, Level};
+pub use request::{DeniedBy, DuplicateLevel, Hierarchy};

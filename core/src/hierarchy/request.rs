@@ -1,0 +1,341 @@
+//! One request over all levels.
+
+use core::fmt;
+
+use super::level::{Holding, Level};
+use crate::decision::{Admitted, Denied, Inspection, Remaining};
+use crate::{Limiter, Nanos};
+
+/// Several levels of limits that a request has to pass: every one of them, or none.
+///
+/// Levels may be of different kinds, and each may be shared with other hierarchies: one `global`, one for each tenant, one
+/// for each client. A hierarchy only refers to them, so it is made anew for each request, from the outermost level inwards.
+/// Nothing is allocated.
+///
+/// # Guarantees
+///
+/// - A request takes its cost at every level, or nothing at any, also when the caller's code panics; costs may differ per
+///   level. No level ever admits more than its law allows, whoever races.
+/// - The refusing level is named. Where several refuse, it is one that never will admit the request, or else the one with the
+///   longest wait, so that the hint holds for all levels.
+/// - A denial is right: at an instant within the call that level had too little for the request.
+/// - What is denied costs the other levels nothing, not even a write. Observers are told only of decisions that stand.
+///
+/// The module's source says how, and what remains possible.
+///
+/// # Complexity
+///
+/// O(levels) for each look. An admission writes once at the outermost level, and four times at each other.
+///
+/// # Example
+///
+/// ```
+/// use sluicegate_core::{AdjustableBucket, Hierarchy, Level, ManualClock, Nanos, quota};
+///
+/// let global = Level::new("global", AdjustableBucket::with_clock(quota!("1000/1s burst 10000"), ManualClock::new()));
+/// let tenant = Level::new("tenant", AdjustableBucket::with_clock(quota!("5/1s"), ManualClock::new()));
+/// let now = Nanos::ZERO;
+///
+/// let hierarchy = Hierarchy::new([&global, &tenant])?;
+/// let [at_global, at_tenant] = hierarchy.try_acquire_at(now, [1, 5])?;
+/// assert_eq!(at_global.remaining.exactly(), Some(9_999));
+/// assert_eq!(at_tenant.remaining.exactly(), Some(0));
+///
+/// let denied = hierarchy.try_acquire_at(now, [1, 1]).unwrap_err();
+/// assert_eq!((denied.level, denied.name), (1, "tenant"));
+/// assert_eq!(global.limiter().inspect_at(now).level, 9_999);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct Hierarchy<'a, const N: usize> {
+    levels: [&'a Level<dyn Holding + 'a>; N],
+}
+
+/// Which level denied a request, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct DeniedBy {
+    /// The level's place, 0 being the outermost; the number of levels for a last limiter that is none.
+    pub level: usize,
+    /// Its name; empty for a last limiter that is no level.
+    pub name: &'static str,
+    /// Why.
+    pub denied: Denied,
+}
+
+/// The same level was given twice, and would have had to hold against itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DuplicateLevel {
+    /// Where it is.
+    pub first: usize,
+    /// Where it is again.
+    pub second: usize,
+    /// Its name.
+    pub name: &'static str,
+}
+
+impl<'a, const N: usize> Hierarchy<'a, N> {
+    /// `levels` from the outermost inwards; at least one, which the compiler checks.
+    ///
+    /// # Errors
+    /// [`DuplicateLevel`].
+    pub fn new(levels: [&'a Level<dyn Holding + 'a>; N]) -> Result<Self, DuplicateLevel> {
+        const { assert!(N > 0, "a hierarchy needs at least one level") };
+        for (second, level) in levels.iter().enumerate() {
+            let is_same = |other: &&Level<dyn Holding + 'a>| core::ptr::addr_eq(*other, *level);
+            if let Some(first) = levels[..second].iter().position(is_same) {
+                return Err(DuplicateLevel { first, second, name: level.name() });
+            }
+        }
+        Ok(Self { levels })
+    }
+
+    /// The levels.
+    pub const fn levels(&self) -> &[&'a Level<dyn Holding + 'a>; N] {
+        &self.levels
+    }
+
+    /// Takes `costs[i]` at each level i, all at the reading `now`; or nothing at any. The answer tells what each level has
+    /// left.
+    ///
+    /// # Errors
+    /// [`DeniedBy`] names the level that refused.
+    pub fn try_acquire_at(&self, now: Nanos, costs: [u64; N]) -> Result<[Admitted; N], DeniedBy> {
+        self.acquire(now, costs, None).map(|(admitted, _)| admitted)
+    }
+
+    /// The same, with a last limiter further in that need not be able to hold, such as a
+    /// [`TokenBucket`](crate::TokenBucket) or a key of a store: it is asked last, and so never has to give anything back.
+    /// It must not be one that waits for other callers' holds. (A [`Level`] is no [`Limiter`] for that reason.)
+    ///
+    /// # Errors
+    /// As [`try_acquire_at`](Self::try_acquire_at); the level is N if it was the last limiter that refused.
+    pub fn try_acquire_with_at(
+        &self,
+        now: Nanos,
+        costs: [u64; N],
+        last: &dyn Limiter,
+        cost: u64,
+    ) -> Result<([Admitted; N], Admitted), DeniedBy> {
+        self.acquire(now, costs, Some((last, cost)))
+    }
+
+    /// What [`try_acquire_at`](Self::try_acquire_at) would answer, taking nothing and telling nobody.
+    ///
+    /// # Errors
+    /// As `try_acquire_at`.
+    pub fn peek_at(&self, now: Nanos, costs: [u64; N]) -> Result<[Admitted; N], DeniedBy> {
+        self.look(now, &costs, None).map(|(admitted, _)| admitted)
+    }
+
+    /// What each level holds at `now`.
+    pub fn inspect_at(&self, now: Nanos) -> [Inspection; N] {
+        self.levels.map(|level| level.limiter().inspect_at(now))
+    }
+
+    fn acquire(&self, now: Nanos, costs: [u64; N], last: Last<'_>) -> Result<([Admitted; N], Admitted), DeniedBy> {
+        let mut attempt = 0;
+        let decided = loop {
+            if let Err(refused) = self.look(now, &costs, last) {
+                break Err(refused);
+            }
+            match self.take(now, &costs, last) {
+                Taken::All(admitted, at_last) => break Ok((admitted, at_last)),
+                Taken::None(refused) => break Err(refused),
+                Taken::LostTo(level) => level.give_way(attempt),
+            }
+            attempt = attempt.saturating_add(1);
+        };
+        match &decided {
+            Ok((admitted, _)) => {
+                for ((level, cost), admitted) in self.levels.iter().zip(costs).zip(admitted) {
+                    level.limiter().tell(now, cost, &Ok(*admitted));
+                }
+            }
+            Err(refused) => {
+                if let (Some(level), Some(cost)) = (self.levels.get(refused.level), costs.get(refused.level)) {
+                    level.limiter().tell(now, *cost, &Err(refused.denied));
+                }
+            }
+        }
+        decided
+    }
+
+    /// What every level would answer, from the innermost out. Takes nothing.
+    fn look(&self, now: Nanos, costs: &[u64; N], last: Last<'_>) -> Result<([Admitted; N], Admitted), DeniedBy> {
+        let mut admitted = [Admitted::new(Remaining::Unlimited, now); N];
+        let mut at_last = Admitted::new(Remaining::Unlimited, now);
+        let mut refused: Option<DeniedBy> = None;
+        if let Some((last, cost)) = last {
+            match last.peek_at(now, cost) {
+                Ok(answer) => at_last = answer,
+                Err(denied) => refused = Some(DeniedBy { level: N, name: "", denied }),
+            }
+        }
+        for (index, level) in self.levels.iter().enumerate().rev() {
+            match level.peek_at(now, costs[index]) {
+                Ok(answer) => admitted[index] = answer,
+                Err(denied) => {
+                    let by = DeniedBy { level: index, name: level.name(), denied };
+                    if refused.is_none_or(|known| by.lasts_longer_than(&known)) {
+                        refused = Some(by);
+                    }
+                }
+            }
+        }
+        match refused {
+            Some(refused) => Err(refused),
+            None => Ok((admitted, at_last)),
+        }
+    }
+
+    /// Takes at every level, if none has run short since they were looked at.
+    fn take(&self, now: Nanos, costs: &[u64; N], last: Last<'_>) -> Taken<'a, N> {
+        let mut held = Held::new(&self.levels, costs);
+        // What is asked last needs no hold: that it admits is what admits the request.
+        let outermost_held = if last.is_some() { 0 } else { 1 };
+        for (index, level) in self.levels.iter().enumerate().skip(outermost_held).rev() {
+            if let Err((denied, is_right)) = held.hold(index, now) {
+                drop(held);
+                let refused = DeniedBy { level: index, name: level.name(), denied };
+                return if is_right { Taken::None(refused) } else { Taken::LostTo(level) };
+            }
+        }
+        let (at_last, is_last_level) = match last {
+            Some((last, cost)) => (last.try_acquire_at(now, cost), false),
+            None => {
+                let before = self.levels[0].marks();
+                let decision = self.levels[0].limiter().take_at(now, costs[0]);
+                if let Err(denied) = decision {
+                    let is_right = denied.is_final() || before.quiet_until(self.levels[0].marks());
+                    drop(held);
+                    let refused = DeniedBy { level: 0, name: self.levels[0].name(), denied };
+                    return if is_right { Taken::None(refused) } else { Taken::LostTo(self.levels[0]) };
+                }
+                (decision, true)
+            }
+        };
+        match at_last {
+            Ok(answer) => {
+                let mut admitted = held.keep();
+                if is_last_level {
+                    admitted[0] = answer;
+                }
+                Taken::All(admitted, answer)
+            }
+            Err(denied) => Taken::None(DeniedBy { level: N, name: "", denied }),
+        }
+    }
+}
+
+impl DeniedBy {
+    /// Whether this refusal outlasts `other`: for ever, for a time that no clock knows, for longer.
+    fn lasts_longer_than(&self, other: &Self) -> bool {
+        let rank = |denied: &Denied| (denied.is_final(), denied.retry_after().is_none(), denied.retry_after());
+        rank(&self.denied) > rank(&other.denied)
+    }
+}
+
+/// A limiter that is asked last, and the cost there.
+type Last<'a> = Option<(&'a dyn Limiter, u64)>;
+
+enum Taken<'a, const N: usize> {
+    All([Admitted; N], Admitted),
+    None(DeniedBy),
+    /// A hold that may come to nothing was in the way.
+    LostTo(&'a Level<dyn Holding + 'a>),
+}
+
+/// What is held so far, from the innermost level out. Dropped, also by a panic, it lets go of all.
+struct Held<'h, 'a, const N: usize> {
+    levels: &'h [&'a Level<dyn Holding + 'a>; N],
+    costs: &'h [u64; N],
+    answers: [Option<Admitted>; N],
+}
+
+impl<'h, 'a, const N: usize> Held<'h, 'a, N> {
+    fn new(levels: &'h [&'a Level<dyn Holding + 'a>; N], costs: &'h [u64; N]) -> Self {
+        Self { levels, costs, answers: [None; N] }
+    }
+
+    /// Holds at one level; or tells why not, and whether that is a right denial.
+    fn hold(&mut self, index: usize, now: Nanos) -> Result<(), (Denied, bool)> {
+        /// Ends the announcement of a hold that was not had, also by a panic.
+        struct Announced<'l, 'a>(&'l Level<dyn Holding + 'a>);
+        impl Drop for Announced<'_, '_> {
+            fn drop(&mut self) {
+                self.0.end();
+            }
+        }
+
+        let level = self.levels[index];
+        let before = level.marks();
+        level.begin();
+        let announced = Announced(level);
+        match level.limiter().hold_at(now, self.costs[index]) {
+            Ok(answer) => {
+                self.answers[index] = Some(answer);
+                core::mem::forget(announced);
+                Ok(())
+            }
+            Err(denied) => Err((denied, denied.is_final() || before.quiet_but_for_own(level.marks()))),
+        }
+    }
+
+    /// All that is held counts as taken.
+    fn keep(mut self) -> [Admitted; N] {
+        let mut admitted = [Admitted::new(Remaining::Unlimited, Nanos::ZERO); N];
+        for index in (0..N).rev() {
+            if let Some(answer) = self.answers[index].take() {
+                admitted[index] = answer;
+                self.levels[index].limiter().keep(self.costs[index], &answer);
+                self.levels[index].end();
+            }
+        }
+        admitted
+    }
+}
+
+impl<const N: usize> Drop for Held<'_, '_, N> {
+    fn drop(&mut self) {
+        for index in 0..N {
+            if let Some(answer) = self.answers[index].take() {
+                self.levels[index].limiter().let_go(self.costs[index], &answer);
+                self.levels[index].end();
+            }
+        }
+    }
+}
+
+impl<const N: usize> fmt::Debug for Hierarchy<'_, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.levels.iter().map(|level| level.name())).finish()
+    }
+}
+
+impl fmt::Display for DeniedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name {
+            "" => write!(f, "level {}: {}", self.level, self.denied),
+            name => write!(f, "{name}: {}", self.denied),
+        }
+    }
+}
+
+impl core::error::Error for DeniedBy {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        Some(&self.denied)
+    }
+}
+
+impl fmt::Display for DuplicateLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "level {} ({}) is level {} again: a request can hold each level once",
+            self.second, self.name, self.first
+        )
+    }
+}
+
+impl core::error::Error for DuplicateLevel {}
