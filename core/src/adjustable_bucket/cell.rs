@@ -64,16 +64,16 @@ impl Cell {
         }
     }
 
-    /// Puts `account` in place of what was read; or tells what is there now.
+    /// Puts `account` in place of what was read; or changes nothing and returns what is there now.
     #[inline(always)]
-    pub(super) fn replace(&self, seen: &Snapshot, account: Account) -> Result<(), Snapshot> {
+    pub(super) fn replace(&self, seen: &Snapshot, account: Account) -> Option<Snapshot> {
         let version = version_of(seen.word);
         // Release, so that who sees what is held also sees that its holder has announced it (see `hierarchy`); acquire on
         // failure as in `read`.
         match self.word.compare_exchange_weak(seen.word, pack(version, account), Ordering::Release, Ordering::Acquire) {
-            Ok(_) => Ok(()),
-            Err(word) if version_of(word) == version => Err(Snapshot { word, rule: seen.rule }),
-            Err(_) => Err(self.read()),
+            Ok(_) => None,
+            Err(word) if version_of(word) == version => Some(Snapshot { word, rule: seen.rule }),
+            Err(_) => Some(self.read()),
         }
     }
 

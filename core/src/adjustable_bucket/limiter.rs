@@ -164,8 +164,8 @@ impl<C, O> AdjustableBucket<C, O> {
                 return Ok(step.admission(now, left));
             }
             match self.cell.replace(&seen, next) {
-                Ok(()) => return Ok(step.admission(now, left)),
-                Err(now_there) => seen = now_there,
+                None => return Ok(step.admission(now, left)),
+                Some(now_there) => seen = now_there,
             }
         }
     }
@@ -179,8 +179,8 @@ impl<C, O> AdjustableBucket<C, O> {
                 return answer;
             }
             match self.cell.replace(&seen, next) {
-                Ok(()) => return answer,
-                Err(now_there) => seen = now_there,
+                None => return answer,
+                Some(now_there) => seen = now_there,
             }
         }
     }

@@ -231,7 +231,7 @@ impl<S: Shards, C, I: ShardId, O: Observer> Holding for ShardedWindow<S, C, I, O
 
     #[inline]
     fn tell(&self, now: Nanos, cost: u64, decision: &Decision) {
-        let _ = self.tell(now, cost, *decision);
+        self.tell(now, cost, *decision);
     }
 }
 
