@@ -43,6 +43,10 @@
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(
+    all(sluicegate_loom, feature = "loom"),
+    allow(dead_code, unused_imports, reason = "models keep a rule in fewer words")
+)]
 
 #[cfg(feature = "alloc")]
 extern crate alloc;

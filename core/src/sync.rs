@@ -86,19 +86,21 @@ mod imp {
         }
     }
 
-    /// A 128-bit atomic, which loom has not. Behind a lock every access is in the race, and seen in one order by all; so a
-    /// model of it does not tell whether the memory orders given here suffice.
+    /// A 128-bit atomic, which loom has not. Behind a lock its accesses are seen in one order by all; so a model of it does
+    /// not tell whether the memory orders given here suffice.
     #[derive(Debug, Default)]
     pub(crate) struct AtomicU128 {
         value: loom::sync::Mutex<u128>,
+        turn: AtomicUsize,
     }
 
     impl AtomicU128 {
         pub(crate) fn new(value: u128) -> Self {
-            Self { value: loom::sync::Mutex::new(value) }
+            Self { value: loom::sync::Mutex::new(value), turn: AtomicUsize::new(0) }
         }
 
         pub(crate) fn load(&self, _order: Ordering) -> u128 {
+            self.turn.fetch_add(0, Ordering::Relaxed);
             self.value.lock().map_or(0, |value| *value)
         }
 
@@ -109,6 +111,7 @@ mod imp {
             _set: Ordering,
             _fetch: Ordering,
         ) -> Result<u128, u128> {
+            self.turn.fetch_add(0, Ordering::Relaxed);
             let Ok(mut value) = self.value.lock() else { return Err(0) };
             if *value != current {
                 return Err(*value);

@@ -5,8 +5,8 @@ use core::num::NonZeroUsize;
 use core::time::Duration;
 
 use sluicegate_core::{
-    Decision, ManualClock, Nanos, PER_SECOND, Quota, Rate, Remaining, Shard, ShardId, ShardedWindow, TokenBucket,
-    WindowLimit,
+    AdjustableBucket, Decision, Hierarchy, Holding, Inheritance, Level, Limit, ManualClock, Nanos, PER_SECOND, Quota,
+    Rate, Remaining, Reservation, Shard, ShardId, ShardedWindow, TokenBucket, WindowLimit,
 };
 
 use crate::shim::{give_way, thread_local};
@@ -49,6 +49,124 @@ pub trait Window: Send + Sync + 'static {
     fn peek(&self, seat: usize, now: Nanos, cost: u64) -> Answer;
     /// What is free at `now`.
     fn free(&self, seat: usize, now: Nanos) -> u64;
+}
+
+/// A bucket that can be reserved from and changed, right or wrong.
+pub trait Adjustable: Send + Sync + 'static {
+    /// A full one.
+    fn new(quota: Quota) -> Self;
+    /// Takes `cost` at `now`, or nothing.
+    fn try_acquire(&self, now: Nanos, cost: u64) -> bool;
+    /// Holds `cost` at `now`, or nothing.
+    fn reserve(&self, now: Nanos, cost: u64) -> Option<Box<dyn Held + '_>>;
+    /// Goes on under `quota`, with the same level if there is room.
+    fn adjust(&self, now: Nanos, quota: Quota);
+    /// Whole tokens at `now` that nobody holds.
+    fn level(&self, now: Nanos) -> u64;
+}
+
+/// What is held.
+pub trait Held {
+    /// Lets go of it.
+    fn cancel(self: Box<Self>);
+    /// Spends so much of it, lets go of the rest, and tells what could be spent.
+    fn settle(self: Box<Self>, now: Nanos, spent: u64) -> u64;
+}
+
+/// [`AdjustableBucket`].
+#[derive(Debug)]
+pub struct CoreAdjustable(AdjustableBucket<ManualClock>);
+
+impl Adjustable for CoreAdjustable {
+    fn new(quota: Quota) -> Self {
+        Self(AdjustableBucket::with_clock(quota, ManualClock::new()))
+    }
+
+    fn try_acquire(&self, now: Nanos, cost: u64) -> bool {
+        self.0.try_acquire_at(now, cost).is_ok()
+    }
+
+    fn reserve(&self, now: Nanos, cost: u64) -> Option<Box<dyn Held + '_>> {
+        self.0.reserve_at(now, cost).ok().map(|reservation| Box::new(reservation) as Box<dyn Held>)
+    }
+
+    fn adjust(&self, now: Nanos, quota: Quota) {
+        let mut attempt = 0;
+        while self.0.try_adjust_at(now, Limit::Quota(quota), Inheritance::Level).is_err() {
+            give_way(attempt);
+            attempt += 1;
+        }
+    }
+
+    fn level(&self, now: Nanos) -> u64 {
+        self.0.inspect_at(now).level
+    }
+}
+
+impl Held for Reservation<&AdjustableBucket<ManualClock>> {
+    fn cancel(self: Box<Self>) {}
+
+    fn settle(self: Box<Self>, now: Nanos, spent: u64) -> u64 {
+        self.settle_at(now, spent).charged
+    }
+}
+
+/// Three levels of units that are not refilled while a model runs, right or wrong.
+pub trait Tree: Send + Sync + 'static {
+    /// Levels with so many units each.
+    fn new(limits: [u64; 3]) -> Self;
+    /// Takes a unit at each of two levels, the outer one given first; or tells which one refused.
+    fn try_acquire(&self, path: [usize; 2]) -> Result<(), usize>;
+    /// Takes a unit at one level.
+    fn try_acquire_alone(&self, level: usize) -> bool;
+    /// What a level has.
+    fn free(&self, level: usize) -> u64;
+}
+
+/// [`Hierarchy`] over levels of different kinds: a window, a bucket, a window.
+#[derive(Debug)]
+pub struct CoreTree {
+    outer: Level<ShardedWindow<[Shard; 1], ManualClock, Seat>>,
+    bucket: Level<AdjustableBucket<ManualClock>>,
+    window: Level<ShardedWindow<[Shard; 1], ManualClock, Seat>>,
+}
+
+impl CoreTree {
+    fn level(&self, index: usize) -> &Level<dyn Holding> {
+        match index {
+            0 => &self.outer,
+            1 => &self.bucket,
+            _ => &self.window,
+        }
+    }
+}
+
+impl Tree for CoreTree {
+    fn new(limits: [u64; 3]) -> Self {
+        let limit = |index: usize| match Rate::new(limits[index], PER_SECOND) {
+            Ok(rate) => Limit::Quota(Quota::new(rate).expect("models use small limits")),
+            Err(_) => Limit::DenyAll,
+        };
+        let window = |index| {
+            let limit = WindowLimit::new(limit(index)).expect("a second is long enough for small limits");
+            Level::with_give_way("window", ShardedWindow::with_array(limit, ManualClock::new(), Seat), give_way)
+        };
+        let bucket = AdjustableBucket::with_limit(limit(1), ManualClock::new());
+        Self { outer: window(0), bucket: Level::with_give_way("bucket", bucket, give_way), window: window(2) }
+    }
+
+    fn try_acquire(&self, path: [usize; 2]) -> Result<(), usize> {
+        let hierarchy = Hierarchy::new(path.map(|index| self.level(index))).expect("a path names two levels");
+        hierarchy.try_acquire_at(NOW, [1, 1]).map(|_| ()).map_err(|refused| path[refused.level])
+    }
+
+    fn try_acquire_alone(&self, level: usize) -> bool {
+        self.level(level).try_acquire_at(NOW, 1).is_ok()
+    }
+
+    fn free(&self, level: usize) -> u64 {
+        self.level(level).limiter().inspect_at(NOW).level
+    }
 }
 
 /// [`TokenBucket`].
@@ -143,3 +261,6 @@ fn answer(decision: Decision) -> Answer {
         Err(denied) => Err(denied.retry_after().expect("no model asks for more than the limit")),
     }
 }
+
+/// Far from the origin, so that an unused state lies behind it.
+const NOW: Nanos = Nanos::from_secs(100);

@@ -4,7 +4,7 @@
 //! Under `--cfg sluicegate_loom` [`model`] runs it once for each interleaving, and each stale value that the memory
 //! orders allow; without the cfg it runs the same body many times on threads of the operating system.
 //!
-//! Bodies are generic over [`Bucket`] and [`Window`]: the tests run them on core's limiters, which must pass, and on
+//! Bodies are generic over [`Bucket`], [`Window`] and the like: the tests run them on core's limiters, which must pass, and on
 //! those of [`known_bad`], each of which has one planted bug that its model must find.
 
 #![allow(clippy::std_instead_of_alloc, reason = "models run on a host")]
@@ -14,14 +14,18 @@
     reason = "limiters as in core; a model is there to panic"
 )]
 
+pub mod adjustable;
 pub mod bucket;
 mod doors;
+pub mod hierarchy;
 pub mod known_bad;
 pub mod scripts;
 mod shim;
 pub mod window;
 
-pub use doors::{Answer, Bucket, CoreBucket, CoreWindow, Seat, Taken, Window};
+pub use doors::{
+    Adjustable, Answer, Bucket, CoreAdjustable, CoreBucket, CoreTree, CoreWindow, Held, Seat, Taken, Tree, Window,
+};
 pub use shim::{Bound, model, models, race2, race3};
 
 /// Asserts a promise within a model. The words it fails with tell a broken promise from a limit of the model checker.

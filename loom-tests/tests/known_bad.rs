@@ -50,6 +50,34 @@ planted! { CompactBucket: BucketFlaws;
     bucket_refunds_above_capacity: REFUNDS_ABOVE_CAPACITY in bucket::refund_never_above_capacity within 2;
 }
 
+planted! { CompactAdjustable: AdjustableFlaws;
+    /// A hold is replaced by refill, and then comes back on top of it.
+    adjustable_hold_is_take: HOLD_IS_TAKE in adjustable::hold_outlives_refill within 2;
+    /// Two let go of what they hold, both store what the other still held.
+    adjustable_cancel_stores_back: CANCEL_STORES_BACK in adjustable::cancel_against_cancel within 2;
+    /// What a reservation held is taken by another before it can be spent.
+    adjustable_settles_in_two_steps: SETTLES_IN_TWO_STEPS in adjustable::held_is_there_to_settle within 2;
+    /// A decision under the old quota finds the same word and lands after the change.
+    adjustable_word_without_version: WORD_WITHOUT_VERSION in adjustable::nothing_old_lands_after_a_change within 2;
+    /// Rate of one quota, capacity of another.
+    adjustable_torn_quota: TORN_QUOTA in adjustable::two_changes_within_a_decision within 3;
+    /// Both write the same slot and take the same version.
+    adjustable_changes_at_once: CHANGES_AT_ONCE in adjustable::change_against_change within 3;
+}
+
+planted! { CompactTree: HierarchyFlaws;
+    /// The inner level loses a unit to a request that the outer one refused.
+    hierarchy_forgets_to_let_go: FORGETS_TO_LET_GO in hierarchy::last_unit_of_the_root within 2;
+    /// Two requests saw the last unit, both are admitted.
+    hierarchy_trusts_its_look: TRUSTS_ITS_LOOK in hierarchy::last_unit_of_the_root within 2;
+    /// A single is denied a unit that a request holds and then lets go.
+    hierarchy_denies_at_once: DENIES_AT_ONCE in hierarchy::path_against_singles within 2;
+    /// A single comes between a hold and its announcement.
+    hierarchy_announces_late: ANNOUNCES_LATE in hierarchy::path_against_singles within 2;
+    /// A request that cannot be admitted holds a unit for a while, and a single is denied because of it.
+    hierarchy_holds_first: HOLDS_FIRST in hierarchy::hopeless_request_holds_nothing within 2;
+}
+
 planted! { CompactWindow: WindowFlaws;
     /// A late caller starts its old window anew in a shard that is in a later one.
     window_late_reading_resets: LATE_READING_RESETS in window::rollover_in_one_shard within 2;

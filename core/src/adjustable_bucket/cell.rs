@@ -13,7 +13,7 @@
 
 use super::step::{Account, HELD_MAX};
 use super::words::{Rule, Slot};
-use crate::sync::{AtomicU64, AtomicU128, Ordering, const_unless_loom};
+use crate::sync::{AtomicU64, AtomicU128, Ordering, const_unless_loom, spin_loop};
 use crate::token_bucket::BucketState;
 
 #[derive(Debug)]
@@ -59,7 +59,8 @@ impl Cell {
             if let Some(rule) = self.slot(word).read(version_of(word)) {
                 return Snapshot { word, rule };
             }
-            // Two changes came between. One more may, but each time somebody has made progress.
+            // Two changes came between. More may, but each time somebody has made progress.
+            spin_loop();
             word = self.word.load(Ordering::Acquire);
         }
     }

@@ -3,15 +3,21 @@
 //! Each door is one compact implementation, written apart from core's, with a switch for each bug. With every switch off
 //! it is sound and passes the models that find the bugs, so it is the bug that they find and not the implementation.
 
+mod adjustable;
 mod bucket;
+mod hierarchy;
 mod window;
 
+pub use adjustable::{AdjustableFlaws, CompactAdjustable};
 pub use bucket::{BucketFlaws, CompactBucket};
+pub use hierarchy::{CompactTree, HierarchyFlaws};
 pub use window::{CompactWindow, WindowFlaws};
 
 /// No bug.
 #[derive(Debug)]
 pub struct Sound;
 
+impl AdjustableFlaws for Sound {}
 impl BucketFlaws for Sound {}
+impl HierarchyFlaws for Sound {}
 impl WindowFlaws for Sound {}
