@@ -90,11 +90,11 @@ pub fn change_keeps_the_level<A: Adjustable>() {
 /// Two changes while a caller decides: one token at least is there under every quota, so it is not denied. The
 /// bucket was used before, so that a rule put together of two would see it as deep in debt.
 pub fn two_changes_within_a_decision<A: Adjustable>() {
-    let bucket = full::<A>(quota!("4/1s"));
+    let bucket = full::<A>(quota!("3/1s burst 4"));
     promise!(bucket.try_acquire(NOW, 1), "nobody races yet");
     let change_twice = |bucket: &A| {
-        bucket.adjust(NOW, quota!("1/1s burst 3"));
-        bucket.adjust(NOW, quota!("2/1s burst 2"));
+        bucket.adjust(NOW, quota!("2/1s burst 3"));
+        bucket.adjust(NOW, quota!("1/1s burst 2"));
     };
     let (acquired, ()) = race2(&bucket, |bucket| bucket.try_acquire(NOW, 1), change_twice);
     promise!(acquired, "a token was there at every instant");
