@@ -32,6 +32,20 @@ pub fn path_against_singles<T: Tree>() {
     promise!(tree.free(0) == 0 && tree.free(1) == 0, "nothing is left");
 }
 
+/// Two requests with an inner level in common that has one unit, and a single at the outer level of one of them: if that
+/// request loses to the single, the other one is admitted, also if it came to hold while the loser still did.
+pub fn path_against_path_and_single<T: Tree>() {
+    let tree = Arc::new(T::new([1, 1, 1]));
+    let (a, b, single) = race3(
+        &tree,
+        |tree| tree.try_acquire([0, 1]).is_ok(),
+        |tree| tree.try_acquire([2, 1]).is_ok(),
+        |tree| tree.try_acquire_alone(0),
+    );
+    promise!(a != b && a != single, "each common unit goes to one of two: {:?}", (a, b, single));
+    promise!(tree.free(1) == 0 && tree.free(0) == 0, "nothing is left of them");
+}
+
 /// A request over two levels that must fail at the outer one, against a single at the inner one: it never holds
 /// anything, so the single is admitted.
 pub fn hopeless_request_holds_nothing<T: Tree>() {

@@ -16,6 +16,12 @@ fn c09_path_against_singles() {
     model(Bound::preemptions(3), hierarchy::path_against_singles::<CoreTree>);
 }
 
+// 3 threads, up to 2 preemptions: 11496 interleavings, 6 s.
+#[test]
+fn c09_path_against_path_and_single() {
+    model(Bound::preemptions(2), hierarchy::path_against_path_and_single::<CoreTree>);
+}
+
 // 2 threads, up to 3 preemptions: 129 interleavings, under 0.1 s.
 #[test]
 fn c09_hopeless_request_holds_nothing() {

@@ -72,6 +72,8 @@ planted! { CompactTree: HierarchyFlaws;
     hierarchy_trusts_its_look: TRUSTS_ITS_LOOK in hierarchy::last_unit_of_the_root within 2;
     /// A single is denied a unit that a request holds and then lets go.
     hierarchy_denies_at_once: DENIES_AT_ONCE in hierarchy::path_against_singles within 2;
+    /// A request is denied what another one holds and then lets go.
+    hierarchy_believes_a_failed_hold: BELIEVES_A_FAILED_HOLD in hierarchy::path_against_path_and_single within 2;
     /// A single comes between a hold and its announcement.
     hierarchy_announces_late: ANNOUNCES_LATE in hierarchy::path_against_singles within 2;
     /// A request that cannot be admitted holds a unit for a while, and a single is denied because of it.

@@ -15,7 +15,7 @@ use crate::{Limiter, Nanos, ShardId};
 ///
 /// - What `hold_at` answered `Ok` for MUST be there when `keep` is called, and nobody else may be given it meanwhile.
 /// - `let_go` MUST leave the limiter as if it had never been held, however long it was and whatever else happened
-///   meanwhile. (A token bucket's refund does not do that, which is why [`TokenBucket`](crate::TokenBucket) is no such
+///   meanwhile, but that the reading may count as seen. (A token bucket's refund does not do that, which is why [`TokenBucket`](crate::TokenBucket) is no such
 ///   limiter: what was taken may have been replaced by refill before it comes back.)
 /// - What `hold_at` writes MUST be released, and what `peek_at`, `take_at` and `hold_at` read MUST be acquired.
 /// - Each `hold_at` that is `Ok` is followed by exactly one of `keep` and `let_go`, with its answer.

@@ -15,6 +15,8 @@ pub trait HierarchyFlaws: Send + Sync + 'static {
     const TRUSTS_ITS_LOOK: bool = false;
     /// Denies without asking whether what is missing is only held.
     const DENIES_AT_ONCE: bool = false;
+    /// Believes a level that refuses its hold, without asking whether what is missing is only held.
+    const BELIEVES_A_FAILED_HOLD: bool = false;
     /// Announces a hold after it has begun.
     const ANNOUNCES_LATE: bool = false;
     /// Holds before it has looked whether all levels have enough, and announces none of it.
@@ -85,7 +87,9 @@ impl<F: HierarchyFlaws> CompactTree<F> {
             at_inner.begin();
         }
         if !at_inner.take() {
-            let quiet = !announces || (before % ENDED == 0 && at_inner.marks.load(Acquire) == before + 1);
+            let quiet = !announces
+                || F::BELIEVES_A_FAILED_HOLD
+                || (before % ENDED == 0 && at_inner.marks.load(Acquire) == before + 1);
             if announces {
                 at_inner.end();
             }
