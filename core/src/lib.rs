@@ -54,6 +54,7 @@ extern crate alloc;
 mod adjustable_bucket;
 mod arithmetic;
 mod clock;
+mod concurrency;
 mod decision;
 mod hierarchy;
 mod limiter;
@@ -71,6 +72,7 @@ mod token_bucket;
 
 pub use adjustable_bucket::{AdjustError, AdjustableBucket, Reservable, Reservation};
 pub use clock::{Clock, ManualClock};
+pub use concurrency::{ConcurrencyLimit, Holder, Outcome, Permit, PermitObserver, Usage};
 pub use decision::{Admitted, Decision, Denied, Inspection, Remaining};
 pub use hierarchy::{DeniedBy, DuplicateLevel, Hierarchy, Holding, Level};
 pub use limiter::Limiter;

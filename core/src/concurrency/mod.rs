@@ -1,0 +1,11 @@
+//! The concurrency limit: how much may be in use at once, whatever the time.
+
+mod limit;
+mod observer;
+mod permit;
+mod usage;
+
+pub use limit::ConcurrencyLimit;
+pub use observer::{Outcome, PermitObserver};
+pub use permit::{Holder, Permit};
+pub use usage::Usage;

@@ -1,0 +1,118 @@
+//! Being told how permits are used.
+
+use super::Usage;
+use crate::Denied;
+
+/// How the work under a permit ended, for whoever adapts the limit to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// It was done: how long it took says how loaded the callee is.
+    Success,
+    /// It says nothing about load: it failed early, was served from a cache, or was refused by another limiter.
+    Ignored,
+    /// It was given up: timed out, cancelled, overloaded or panicked. A permit that is dropped without a word counts so.
+    Dropped,
+}
+
+/// Is told of every permit given out, refused and given back, after it has taken effect and outside any lock.
+///
+/// `()` is the observer that does nothing; it is the default and costs nothing. Methods run on the caller's thread. They
+/// should be quick and must not block; two callers' events may arrive in another order than they took effect. The usage
+/// that each is given is the one right after its own change, whatever came later.
+///
+/// What [`acquired`](Self::acquired) returns, the *mark*, stays with the permit until its release: a reading of a clock,
+/// what was in use, or nothing. So a controller that adapts the limit learns the time and the usage at both ends of each
+/// piece of work, and keeps no table.
+///
+/// `released` is called in the permit's drop and should not panic: while another panic unwinds, a second one aborts.
+/// A panic in `acquired` reaches the caller, and the cost is free again.
+///
+/// ```
+/// use core::cell::Cell;
+/// use core::time::Duration;
+/// use sluicegate_core::{Clock, ConcurrencyLimit, ManualClock, Nanos, Outcome, PermitObserver, Usage};
+///
+/// /// Remembers how long the latest success took.
+/// #[derive(Default)]
+/// struct Latency {
+///     clock: ManualClock,
+///     latest: Cell<Duration>,
+/// }
+///
+/// impl PermitObserver for Latency {
+///     type Mark = Nanos;
+///
+///     fn acquired(&self, _cost: u64, _usage: Usage) -> Nanos {
+///         self.clock.now()
+///     }
+///
+///     fn released(&self, started: &Nanos, _cost: u64, outcome: Outcome, _usage: Usage) {
+///         if outcome == Outcome::Success {
+///             self.latest.set(self.clock.now().saturating_duration_since(*started));
+///         }
+///     }
+/// }
+///
+/// let limit = ConcurrencyLimit::new(2).observed_by(Latency::default());
+/// let permit = limit.try_acquire(1)?;
+/// limit.observer().clock.advance(Duration::from_millis(7));
+/// permit.success();
+/// assert_eq!(limit.observer().latest.get(), Duration::from_millis(7));
+/// # Ok::<(), sluicegate_core::Denied>(())
+/// ```
+pub trait PermitObserver {
+    /// What a permit carries from its acquisition to its release.
+    type Mark;
+
+    /// A permit of `cost` was given out, with `usage` right after it.
+    fn acquired(&self, cost: u64, usage: Usage) -> Self::Mark;
+
+    /// A permit of `cost` was refused.
+    #[inline]
+    fn denied(&self, cost: u64, denied: &Denied) {
+        let _ = (cost, denied);
+    }
+
+    /// A permit of `cost`, or the part of one that was split off, came back, with `usage` right after it.
+    fn released(&self, mark: &Self::Mark, cost: u64, outcome: Outcome, usage: Usage);
+
+    /// The limit was set, with `usage` right after it.
+    #[inline]
+    fn limit_set(&self, usage: Usage) {
+        let _ = usage;
+    }
+}
+
+impl PermitObserver for () {
+    type Mark = ();
+
+    #[inline]
+    fn acquired(&self, _cost: u64, _usage: Usage) {}
+
+    #[inline]
+    fn released(&self, _mark: &(), _cost: u64, _outcome: Outcome, _usage: Usage) {}
+}
+
+impl<O: PermitObserver + ?Sized> PermitObserver for &O {
+    type Mark = O::Mark;
+
+    #[inline]
+    fn acquired(&self, cost: u64, usage: Usage) -> O::Mark {
+        (**self).acquired(cost, usage)
+    }
+
+    #[inline]
+    fn denied(&self, cost: u64, denied: &Denied) {
+        (**self).denied(cost, denied);
+    }
+
+    #[inline]
+    fn released(&self, mark: &O::Mark, cost: u64, outcome: Outcome, usage: Usage) {
+        (**self).released(mark, cost, outcome, usage);
+    }
+
+    #[inline]
+    fn limit_set(&self, usage: Usage) {
+        (**self).limit_set(usage);
+    }
+}
