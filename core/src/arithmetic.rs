@@ -49,9 +49,29 @@ impl Fraction {
         if self.whole != 0 {
             return x * self.whole;
         }
+        (self.product(x) >> 64) as u64
+    }
+
+    /// `ceil(x * numerator / denominator)`, exactly, for `x` below 2^60.
+    ///
+    /// The 64 leading bits after the point are 0 only where the true product is whole: otherwise its fractional part is at
+    /// least `1/denominator`, which is above 2^-64.
+    #[inline(always)]
+    pub(crate) const fn times_up(self, x: u64) -> u64 {
+        debug_assert!(x >> 60 == 0);
+        if self.whole != 0 {
+            return x * self.whole;
+        }
+        let product = self.product(x);
+        (product >> 64) as u64 + (product as u64 != 0) as u64
+    }
+
+    /// The product with 64 bits after the point.
+    #[inline(always)]
+    const fn product(self, x: u64) -> u128 {
         let x = (x << 4) as u128;
         let low = (x * self.low as u128) >> 64;
-        ((x * self.high as u128 + low) >> 64) as u64
+        x * self.high as u128 + low
     }
 }
 
@@ -136,6 +156,9 @@ mod tests {
             let (integer, rest) = (numerator / u128::from(denominator), numerator % u128::from(denominator));
             let exact = u128::from(x) * integer + u128::from(x) * rest / u128::from(denominator);
             prop_assert_eq!(u128::from(Fraction::new(numerator, denominator).times(x)), exact);
+            let is_whole = u128::from(x) * rest % u128::from(denominator) == 0;
+            let up = exact + u128::from(!is_whole);
+            prop_assert_eq!(u128::from(Fraction::new(numerator, denominator).times_up(x)), up);
         }
 
         #[test]
@@ -158,6 +181,9 @@ mod tests {
                     let (integer, rest) = (numerator / u128::from(denominator), numerator % u128::from(denominator));
                     let exact = u128::from(x) * integer + u128::from(x) * rest / u128::from(denominator);
                     assert_eq!(u128::from(fraction.times(x)), exact, "{x} * {numerator} / {denominator}");
+                    let is_whole = u128::from(x) * rest % u128::from(denominator) == 0;
+                    let up = exact + u128::from(!is_whole);
+                    assert_eq!(u128::from(fraction.times_up(x)), up, "{x} * {numerator} / {denominator}");
                 }
             }
         }

@@ -151,6 +151,14 @@ pub enum QuotaError {
         /// The largest debt that the rate and the burst leave room for.
         largest: u64,
     },
+    /// What may wait, the slack and the largest cost of a leaky bucket are together too large to be counted beside 30 years
+    /// of this rate in 63 bits.
+    PacingTooLarge {
+        /// What was asked for, all together.
+        tokens: u64,
+        /// The most that this rate leaves room for, all together.
+        largest: u64,
+    },
     /// Window number and count do not fit into 64 bits for 30 years: the window is too short for so high a limit.
     WindowTooShort {
         /// What was asked for.
@@ -191,6 +199,9 @@ impl fmt::Display for QuotaError {
             }
             Self::DebtTooLarge { debt, largest } => {
                 write!(f, "a debt of {debt}: the largest at this rate and burst is {largest}")
+            }
+            Self::PacingTooLarge { tokens, largest } => {
+                write!(f, "a queue, slack and largest cost of {tokens} together: the most at this rate is {largest}")
             }
             Self::WindowTooShort { rate, shortest } => {
                 write!(f, "a window of {rate}: the shortest window with a limit of {} is {shortest}ns", rate.tokens)

@@ -100,6 +100,12 @@ impl Grid {
         self.accrual.times(now.within_horizon())
     }
 
+    /// Units generated from the origin to `now`, rounded up: exact, and at most 2^63.
+    #[inline(always)]
+    pub(crate) const fn accrued_up(&self, now: Nanos) -> u64 {
+        self.accrual.times_up(now.within_horizon())
+    }
+
     /// The first reading, in nanoseconds, at which `accrued` is at least `units`.
     ///
     /// Past the horizon, where `accrued` no longer moves, it is the reading at which it would be, to within 2 ns.
@@ -114,6 +120,14 @@ impl Grid {
         let is_reached = self.accrual.times(reading) >= units;
         let is_reached_next = self.accrual.times(reading + 1) >= units;
         reading + if is_reached { 0 } else { 2 - is_reached_next as u64 }
+    }
+
+    /// The first reading at which `accrued_up` is at least `units`; past the horizon as `first_reading_of`, to within 3 ns.
+    #[inline]
+    pub(crate) const fn first_reading_up_of(&self, units: u64) -> u64 {
+        // What is rounded up reaches `units` once more than `units - 1` were generated: where that many were, or 1 ns later.
+        let reading = self.first_reading_of(units.saturating_sub(1));
+        if self.accrued_up(Nanos::new(reading)) >= units { reading } else { reading.saturating_add(1) }
     }
 
     /// Whole tokens in `units`, rounded down.
