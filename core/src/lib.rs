@@ -70,6 +70,8 @@ mod sliding_log;
 mod sync;
 mod text;
 mod token_bucket;
+#[cfg(any(feature = "alloc", feature = "heapless"))]
+mod wait_queue;
 
 pub use adjustable_bucket::{AdjustError, AdjustableBucket, Reservable, Reservation};
 pub use clock::{Clock, ManualClock};
@@ -92,6 +94,8 @@ pub use sliding_log::{Run, Runs, SlidingLog};
 pub use sync::ModelAtomicU64;
 pub use text::ParseError;
 pub use token_bucket::{BucketCell, BucketState, BucketStep, Debit, Inheritance, TokenBucket};
+#[cfg(any(feature = "alloc", feature = "heapless"))]
+pub use wait_queue::{QueueFull, Served, Slots, Ticket, Verdict, WaitQueue, Waiting};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -41,6 +41,20 @@ pub trait Limiter {
 
     /// What could be taken at `now`. Changes nothing.
     fn inspect_at(&self, now: Nanos) -> Inspection;
+
+    /// A reading before which `total` cannot have been taken from `now` on, in however many parts that fit one by one; `None`
+    /// where only a release or a change of the limit could tell. Changes nothing.
+    ///
+    /// What a queue of requests is told before it lets another one wait. This is a lower bound, which looks no further than
+    /// the largest single cost; a limiter that knows its rate says more.
+    fn earliest_at(&self, now: Nanos, total: u128) -> Option<Nanos> {
+        let most = self.inspect_at(now).capacity;
+        let cost = u64::try_from(total).map_or(most, |total| total.min(most));
+        match self.peek_at(now, cost) {
+            Ok(_) => Some(now),
+            Err(denied) => denied.retry_after().map(|wait| now.saturating_add(wait)),
+        }
+    }
 }
 
 impl<L: Limiter + ?Sized> Limiter for &L {
@@ -57,6 +71,11 @@ impl<L: Limiter + ?Sized> Limiter for &L {
     #[inline]
     fn inspect_at(&self, now: Nanos) -> Inspection {
         (**self).inspect_at(now)
+    }
+
+    #[inline]
+    fn earliest_at(&self, now: Nanos, total: u128) -> Option<Nanos> {
+        (**self).earliest_at(now, total)
     }
 }
 
@@ -75,5 +94,10 @@ impl<L: Limiter + ?Sized> Limiter for alloc::sync::Arc<L> {
     #[inline]
     fn inspect_at(&self, now: Nanos) -> Inspection {
         (**self).inspect_at(now)
+    }
+
+    #[inline]
+    fn earliest_at(&self, now: Nanos, total: u128) -> Option<Nanos> {
+        (**self).earliest_at(now, total)
     }
 }

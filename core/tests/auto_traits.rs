@@ -4,9 +4,10 @@ use core::cell::Cell;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use sluicegate_core::{
-    Admitted, BucketCell, BucketState, BucketStep, CachePadded, CounterShard, Denied, FixedShard, HashedShard,
-    Inspection, Limit, ManualClock, Nanos, ParseError, Quota, QuotaError, Rate, Remaining, Shard, ShardedWindow,
-    TokenBucket, WindowLimit, WindowState, WindowStep,
+    Admitted, BucketCell, BucketState, BucketStep, CachePadded, ConcurrencyLimit, CounterShard, Denied, Departure,
+    FixedShard, HashedShard, Inspection, LeakyBucket, LeakyBucketState, LeakyBucketStep, Limit, ManualClock, Nanos,
+    Pacing, ParseError, Permit, Quota, QuotaError, Rate, Remaining, Shard, ShardedWindow, TokenBucket, WindowLimit,
+    WindowState, WindowStep,
 };
 
 /// Tells whether a type has a trait: the inherent constant wins where its bound holds, the trait's answers otherwise.
@@ -51,15 +52,24 @@ fn what_may_cross_threads() {
         BucketStep:                             true  true  true  true  true;
         CachePadded<u64>:                       true  true  true  true  true;
         CachePadded<Cell<u64>>:                 true  false true  true  false;
+        ConcurrencyLimit:                       true  true  true  true  true;
+        ConcurrencyLimit<Cell<u64>>:            true  false true  true  false;
         CounterShard:                           true  true  true  true  true;
         Denied:                                 true  true  true  true  true;
+        Departure:                              true  true  true  true  true;
         FixedShard:                             true  true  true  true  true;
         HashedShard:                            true  true  true  true  true;
         Inspection:                             true  true  true  true  true;
+        LeakyBucket<ManualClock>:               true  true  true  true  true;
+        LeakyBucket<ManualClock, Cell<u64>>:    true  false true  true  false;
+        LeakyBucketState:                       true  true  true  true  true;
+        LeakyBucketStep:                        true  true  true  true  true;
         Limit:                                  true  true  true  true  true;
         ManualClock:                            true  true  true  true  true;
         Nanos:                                  true  true  true  true  true;
+        Pacing:                                 true  true  true  true  true;
         ParseError:                             true  true  true  true  true;
+        Permit<&'static ConcurrencyLimit>:      true  true  true  true  true;
         Quota:                                  true  true  true  true  true;
         QuotaError:                             true  true  true  true  true;
         Rate:                                   true  true  true  true  true;
@@ -80,6 +90,23 @@ fn what_may_cross_threads() {
     }
 }
 
+#[cfg(feature = "alloc")]
+#[test]
+fn what_a_queue_may_cross_is_up_to_its_payload() {
+    use sluicegate_core::{QueueFull, Served, Ticket, Verdict, WaitQueue, Waiting};
+
+    table! {
+        //                                      Send  Sync  Unpin UnwindSafe RefUnwindSafe
+        QueueFull<u64>:                         true  true  true  true  true;
+        Served<u64, Admitted>:                  true  true  true  true  true;
+        Ticket:                                 true  true  true  true  true;
+        Verdict<Admitted>:                      true  true  true  true  true;
+        WaitQueue<Vec<Waiting<u64>>>:           true  true  true  true  true;
+        WaitQueue<Vec<Waiting<Cell<u64>>>>:     true  false true  true  false;
+        WaitQueue<Vec<Waiting<*const u64>>>:    false false true  true  true;
+    }
+}
+
 #[test]
 fn what_is_a_plain_value() {
     fn plain<T: Copy + Eq + core::fmt::Debug + Send + Sync + 'static>() {}
@@ -90,8 +117,11 @@ fn what_is_a_plain_value() {
     plain::<FixedShard>();
     plain::<HashedShard>();
     plain::<Inspection>();
+    plain::<LeakyBucketState>();
+    plain::<LeakyBucketStep>();
     plain::<Limit>();
     plain::<Nanos>();
+    plain::<Pacing>();
     plain::<ParseError>();
     plain::<Quota>();
     plain::<QuotaError>();

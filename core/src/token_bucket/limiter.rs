@@ -247,6 +247,16 @@ impl<C, O: Observer> Limiter for TokenBucket<C, O> {
     fn inspect_at(&self, now: Nanos) -> Inspection {
         self.inspect_at(now)
     }
+
+    /// The reading at which the last part is admitted if each is as soon as it fits: exact, but for up to 1 ns for each part that
+    /// takes the whole capacity, while the bucket is full until the next whole nanosecond.
+    fn earliest_at(&self, now: Nanos, total: u128) -> Option<Nanos> {
+        match &self.rule {
+            Rule::Step(step) => Some(step.earliest(self.cell.state(), now, total)),
+            Rule::Unlimited => Some(now),
+            Rule::DenyAll => None,
+        }
+    }
 }
 
 impl<C, O> fmt::Debug for TokenBucket<C, O> {

@@ -204,6 +204,23 @@ impl BucketStep {
         self.grid.first_reading_of(units)
     }
 
+    /// The first reading from `now` on at which `total` tokens can have been taken, in parts of at most the capacity each, as soon
+    /// as each fits.
+    pub(super) const fn earliest(&self, state: BucketState, now: Nanos, total: u128) -> Nanos {
+        let accrued = self.grid.accrued(now);
+        let consumed = if state.0 > accrued { state.0 } else { accrued };
+        let target = total.saturating_mul(self.grid.units_per_token as u128).saturating_add(consumed as u128);
+        let target = target.saturating_sub(self.grid.capacity_units as u128);
+        if total == 0 || target <= accrued as u128 {
+            return now;
+        }
+        if target > u64::MAX as u128 {
+            return Nanos::MAX;
+        }
+        let wait = self.grid.first_reading_of(target as u64) - now.within_horizon();
+        now.saturating_add(Duration::from_nanos(wait))
+    }
+
     /// The units generated up to `now`, which [`take`](Self::take) and [`denial`](Self::denial) go by.
     #[inline(always)]
     pub(crate) const fn accrued(&self, now: Nanos) -> u64 {
