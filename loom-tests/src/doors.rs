@@ -3,10 +3,12 @@
 use core::cell::Cell;
 use core::num::NonZeroUsize;
 use core::time::Duration;
+use std::sync::Arc;
 
 use sluicegate_core::{
-    AdjustableBucket, Decision, Hierarchy, Holding, Inheritance, Level, Limit, ManualClock, Nanos, PER_SECOND, Quota,
-    Rate, Remaining, Reservation, Shard, ShardId, ShardedWindow, TokenBucket, WindowLimit,
+    AdjustableBucket, ConcurrencyLimit, Decision, Departure, Hierarchy, Holding, Inheritance, LeakyBucket, Level,
+    Limit, ManualClock, Nanos, PER_SECOND, Pacing, Permit, Quota, Rate, Remaining, Reservation, Shard, ShardId,
+    ShardedWindow, TokenBucket, WindowLimit,
 };
 
 use crate::shim::{give_way, thread_local};
@@ -169,6 +171,34 @@ impl Tree for CoreTree {
     }
 }
 
+/// A concurrency limit, right or wrong.
+pub trait Permits: Send + Sync + 'static {
+    /// What was taken; dropping it gives it back.
+    type Permit: Send + 'static;
+    /// An unused one.
+    fn new(limit: u32) -> Self;
+    /// Takes `cost`, or nothing.
+    fn try_acquire(&self, cost: u64) -> Option<Self::Permit>;
+    /// Sets the limit.
+    fn set_limit(&self, limit: u32);
+    /// What is in use, and the limit.
+    fn usage(&self) -> (u64, u64);
+}
+
+/// A leaky bucket of one a second, right or wrong.
+pub trait Pacer: Send + Sync + 'static {
+    /// A slot.
+    type Departure: Send + 'static;
+    /// An idle one.
+    fn new(queue: u64) -> Self;
+    /// Takes a slot, or nothing.
+    fn try_acquire(&self, now: Nanos, cost: u64) -> Option<Self::Departure>;
+    /// When it departs.
+    fn at(departure: &Self::Departure) -> Nanos;
+    /// Gives the slot up if it is the newest.
+    fn cancel(&self, departure: Self::Departure) -> Result<(), Self::Departure>;
+}
+
 /// [`TokenBucket`].
 #[derive(Debug)]
 pub struct CoreBucket(TokenBucket<ManualClock>);
@@ -225,6 +255,57 @@ impl Window for CoreWindow {
     fn free(&self, seat: usize, now: Nanos) -> u64 {
         Seat::take(seat);
         self.0.inspect_at(now).level
+    }
+}
+
+/// [`ConcurrencyLimit`].
+#[derive(Debug)]
+pub struct CorePermits(Arc<ConcurrencyLimit>);
+
+impl Permits for CorePermits {
+    type Permit = Permit<Arc<ConcurrencyLimit>>;
+
+    fn new(limit: u32) -> Self {
+        Self(Arc::new(ConcurrencyLimit::new(limit)))
+    }
+
+    fn try_acquire(&self, cost: u64) -> Option<Self::Permit> {
+        self.0.try_acquire_owned(cost).ok()
+    }
+
+    fn set_limit(&self, limit: u32) {
+        self.0.set_limit(limit);
+    }
+
+    fn usage(&self) -> (u64, u64) {
+        let usage = self.0.usage();
+        (usage.in_use.into(), usage.limit.into())
+    }
+}
+
+/// [`LeakyBucket`].
+#[derive(Debug)]
+pub struct CorePacer(LeakyBucket<ManualClock>);
+
+impl Pacer for CorePacer {
+    type Departure = Departure;
+
+    fn new(queue: u64) -> Self {
+        let rate = Rate::new(1, PER_SECOND).expect("models use small rates");
+        let pacing = Pacing::new(rate, queue).and_then(|pacing| pacing.with_largest_cost(5));
+        Self(LeakyBucket::with_clock(pacing.expect("models use small queues"), ManualClock::new()))
+    }
+
+    fn try_acquire(&self, now: Nanos, cost: u64) -> Option<Departure> {
+        self.0.try_acquire_at(now, cost).ok()
+    }
+
+    fn at(departure: &Departure) -> Nanos {
+        departure.at
+    }
+
+    fn cancel(&self, departure: Departure) -> Result<(), Departure> {
+        self.0.cancel(departure)
     }
 }
 

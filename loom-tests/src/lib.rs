@@ -19,12 +19,15 @@ pub mod bucket;
 mod doors;
 pub mod hierarchy;
 pub mod known_bad;
+pub mod pacer;
+pub mod permits;
 pub mod scripts;
 mod shim;
 pub mod window;
 
 pub use doors::{
-    Adjustable, Answer, Bucket, CoreAdjustable, CoreBucket, CoreTree, CoreWindow, Held, Seat, Taken, Tree, Window,
+    Adjustable, Answer, Bucket, CoreAdjustable, CoreBucket, CorePacer, CorePermits, CoreTree, CoreWindow, Held, Pacer,
+    Permits, Seat, Taken, Tree, Window,
 };
 pub use shim::{Bound, model, models, race2, race3};
 

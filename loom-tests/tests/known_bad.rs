@@ -80,6 +80,38 @@ planted! { CompactTree: HierarchyFlaws;
     hierarchy_holds_first: HOLDS_FIRST in hierarchy::hopeless_request_holds_nothing within 2;
 }
 
+planted! { CompactPacer: PacerFlaws;
+    /// Two read the same free slot, and both take it.
+    pacer_stores_back: STORES_BACK in pacer::slots_of_two within 2;
+    /// An item that is refused has a slot for an instant, and another departs behind it.
+    pacer_takes_first: TAKES_FIRST in pacer::refusal_takes_nothing within 2;
+    /// A late item takes a slot that is taken.
+    pacer_late_reading_turns_back: LATE_READING_TURNS_BACK in pacer::late_reading within 2;
+    /// A slot is given up after another item came, whose slot goes with it.
+    pacer_cancel_stores_back: CANCEL_STORES_BACK in pacer::cancel_against_arrival within 2;
+    /// The next item gets the slot of one that has been told its departure.
+    pacer_cancel_moves_others: CANCEL_MOVES_OTHERS in pacer::cancel_against_arrival within 2;
+}
+
+planted! { CompactPermits: PermitFlaws;
+    /// Two read what is in use, both store what it would be with theirs.
+    permits_acquire_stores_back: ACQUIRE_STORES_BACK in permits::last_unit_of_two within 2;
+    /// A cost that does not fit is in use for an instant, and another is denied because of it.
+    permits_take_first: TAKES_FIRST in permits::denial_takes_nothing within 2;
+    /// Two read what is in use, both store what it would be without theirs.
+    permits_release_stores_back: RELEASE_STORES_BACK in permits::release_against_release within 2;
+    /// The new limit is stored with what was in use before a permit was given out.
+    permits_limit_stores_back: LIMIT_STORES_BACK in permits::shrink_against_acquire within 2;
+    /// A limit of its own word: a permit is given out under the old limit after the new one was set.
+    permits_limit_apart: LIMIT_APART in permits::shrink_then_acquire_against_acquire within 2;
+    /// Dropped where it was moved into another, it comes back twice.
+    permits_release_twice: RELEASES_TWICE in permits::release_against_release within 2;
+    /// The next holder does not see what the last one did: only the memory orders allow that.
+    permits_relaxed_release: RELAXED_RELEASE in permits::release_is_seen within 2;
+    /// The same, with the release published and nobody looking.
+    permits_relaxed_acquire: RELAXED_ACQUIRE in permits::release_is_seen within 2;
+}
+
 planted! { CompactWindow: WindowFlaws;
     /// A late caller starts its old window anew in a shard that is in a later one.
     window_late_reading_resets: LATE_READING_RESETS in window::rollover_in_one_shard within 2;

@@ -6,11 +6,15 @@
 mod adjustable;
 mod bucket;
 mod hierarchy;
+mod pacer;
+mod permits;
 mod window;
 
 pub use adjustable::{AdjustableFlaws, CompactAdjustable};
 pub use bucket::{BucketFlaws, CompactBucket};
 pub use hierarchy::{CompactTree, HierarchyFlaws};
+pub use pacer::{CompactPacer, PacerFlaws, Slot};
+pub use permits::{CompactPermits, PermitFlaws};
 pub use window::{CompactWindow, WindowFlaws};
 
 /// No bug.
@@ -20,4 +24,6 @@ pub struct Sound;
 impl AdjustableFlaws for Sound {}
 impl BucketFlaws for Sound {}
 impl HierarchyFlaws for Sound {}
+impl PacerFlaws for Sound {}
+impl PermitFlaws for Sound {}
 impl WindowFlaws for Sound {}
