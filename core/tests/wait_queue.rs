@@ -5,6 +5,7 @@ mod support;
 
 extern crate alloc;
 
+use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use core::cell::Cell;
 use core::mem::size_of;
@@ -561,6 +562,34 @@ fn a_lower_bound_is_told_where_the_limiter_knows_no_more() {
     });
     assert_eq!(queue.earliest_for_new_at(Nanos::ZERO, &bucket, 2), Ok(Nanos::from_secs(1)));
     assert_eq!(queue.newest_first().earliest_for_new_at(Nanos::ZERO, &bucket, 2), Ok(Nanos::from_millis(200)));
+}
+
+#[test]
+fn b06_deadlines_come_in_their_order_whoever_leaves() {
+    let mut numbers = Numbers(21);
+    // Few different deadlines, so that many are equal, and then many.
+    for readings in [4, 1_000] {
+        let mut queue = WaitQueue::new(300);
+        let mut waiting: BTreeMap<(u64, u64), Ticket> = BTreeMap::new();
+        for number in 0..6_000 {
+            if queue.len() < 300 && numbers.below(100) < 52 {
+                let deadline = numbers.below(readings);
+                let ticket = queue.push(1, Some(Nanos::new(deadline)), (deadline, number)).unwrap();
+                waiting.insert((deadline, number), ticket);
+            } else if !waiting.is_empty() {
+                let which = numbers.below(waiting.len() as u64) as usize;
+                let key = *waiting.keys().nth(which).unwrap();
+                assert_eq!(queue.cancel(waiting.remove(&key).unwrap()), Some(key));
+            }
+            let earliest = waiting.first_key_value().map(|(&(deadline, _), _)| Nanos::new(deadline));
+            assert_eq!(queue.next_deadline(), earliest);
+        }
+        assert!(waiting.len() > 100);
+        // Of equal ones, who came first.
+        let order: Vec<(u64, u64)> =
+            core::iter::from_fn(|| queue.expire_next_at(Nanos::MAX)).map(|(_, payload)| payload).collect();
+        assert_eq!(order, waiting.into_keys().collect::<Vec<_>>());
+    }
 }
 
 #[test]

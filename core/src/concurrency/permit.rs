@@ -13,7 +13,8 @@ use super::{ConcurrencyLimit, Outcome, PermitObserver};
 /// [`success`](Self::success), [`ignore`](Self::ignore) or a drop, which counts as [`Outcome::Dropped`]: an early return, a
 /// cancelled task and a panic need no care. Each consumes the permit, so it cannot be released twice.
 ///
-/// A permit that is leaked with [`core::mem::forget`] is never released: its cost stays in use.
+/// A permit that is leaked with [`core::mem::forget`] is never released: its cost stays in use, and an `Arc` that it holds stays
+/// alive.
 ///
 /// ```
 /// use sluicegate_core::ConcurrencyLimit;

@@ -247,7 +247,6 @@ impl<S: Slots> WaitQueue<S> {
     pub fn shrink(&mut self) {
         let used = self.slots.slots().iter().rposition(|slot| slot.payload.is_some()).map_or(0, |last| last + 1);
         self.slots.shrink_to(used);
-        self.free = NONE;
         let mut free = NONE;
         for (number, slot) in self.slots.slots_mut().iter_mut().enumerate().rev() {
             if slot.payload.is_none() {
