@@ -65,7 +65,7 @@ mod quota;
 mod rate;
 mod shard;
 mod sharded_window;
-#[cfg(feature = "alloc")]
+#[cfg(any(feature = "alloc", feature = "heapless"))]
 mod sliding_log;
 mod sync;
 mod text;
@@ -86,7 +86,9 @@ pub use quota::{Limit, Quota};
 pub use rate::{PER_DAY, PER_HOUR, PER_MINUTE, PER_SECOND, QuotaError, Rate};
 pub use shard::{CachePadded, CounterShard, FixedShard, HashedShard, ShardId};
 pub use sharded_window::{Shard, ShardedWindow, Shards, WindowLimit, WindowState, WindowStep};
-#[cfg(feature = "alloc")]
+#[cfg(feature = "heapless")]
+pub use sliding_log::FixedSlidingLog;
+#[cfg(any(feature = "alloc", feature = "heapless"))]
 pub use sliding_log::{Run, Runs, SlidingLog};
 /// For this project's own models only: what the limiters run on while they are model-checked.
 #[cfg(all(sluicegate_loom, feature = "loom"))]

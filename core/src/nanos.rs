@@ -91,6 +91,19 @@ pub(crate) const fn duration_to_nanos(span: Duration) -> u64 {
     if nanoseconds > u64::MAX as u128 { u64::MAX } else { nanoseconds as u64 }
 }
 
+/// A span of `nanoseconds`, which may be more than 64 bits hold; past 584 billion years it saturates.
+#[inline]
+pub(crate) const fn nanos_to_duration(nanoseconds: u128) -> Duration {
+    if nanoseconds <= u64::MAX as u128 {
+        return Duration::from_nanos(nanoseconds as u64);
+    }
+    let seconds = nanoseconds / 1_000_000_000;
+    if seconds > u64::MAX as u128 {
+        return Duration::MAX;
+    }
+    Duration::new(seconds as u64, (nanoseconds % 1_000_000_000) as u32)
+}
+
 impl Add<Duration> for Nanos {
     type Output = Self;
 

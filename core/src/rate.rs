@@ -166,6 +166,13 @@ pub enum QuotaError {
         /// The shortest window, in nanoseconds, that works for this limit over any number of shards.
         shortest: u64,
     },
+    /// A sliding log in place has fewer records than its limit may need.
+    LimitAboveCapacity {
+        /// The limit that was asked for.
+        limit: u64,
+        /// The records there are, which is the largest limit.
+        capacity: usize,
+    },
     /// A window has no burst apart from its limit; say `TOKENS/PERIOD` only.
     BurstOnWindow {
         /// What was asked for.
@@ -205,6 +212,9 @@ impl fmt::Display for QuotaError {
             }
             Self::WindowTooShort { rate, shortest } => {
                 write!(f, "a window of {rate}: the shortest window with a limit of {} is {shortest}ns", rate.tokens)
+            }
+            Self::LimitAboveCapacity { limit, capacity } => {
+                write!(f, "a limit of {limit} with a capacity of {capacity} records: the largest is {capacity}")
             }
             Self::BurstOnWindow { burst } => {
                 write!(f, "a burst of {burst} on a window: a window admits its limit and has no other burst")

@@ -3,5 +3,7 @@
 mod limiter;
 mod runs;
 
+#[cfg(feature = "heapless")]
+pub use limiter::FixedSlidingLog;
 pub use limiter::SlidingLog;
 pub use runs::{Run, Runs};
