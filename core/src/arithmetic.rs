@@ -86,7 +86,7 @@ pub(crate) struct Estimate {
 
 impl Estimate {
     /// `numerator / denominator`. The caller makes sure that neither is 0, that the denominator is below 2^127 and that
-    /// the fraction is at least 2^-63.
+    /// the fraction is above 2^-64.
     pub(crate) const fn new(numerator: u64, denominator: u128) -> Self {
         if numerator as u128 == denominator {
             // Low by one for every product but 0, and as quick as any fraction below 1.
@@ -168,6 +168,17 @@ mod tests {
             prop_assert!(estimate <= exact);
             if exact < 1 << 62 {
                 prop_assert!(estimate + 1 >= exact, "{} {}", estimate, exact);
+            }
+        }
+    }
+
+    #[test]
+    fn estimate_is_low_by_at_most_one_where_its_fraction_is_least() {
+        for denominator in [1, (1 << 62) - 1, 1 << 62, 1 << 63, (1 << 63) + 1, u64::MAX - 1, u64::MAX] {
+            let estimate = Estimate::new(1, denominator.into());
+            for x in [0, 1, denominator / 2, denominator - 1, denominator, u64::MAX - 1, u64::MAX] {
+                let (guess, exact) = (estimate.times(x), x / denominator);
+                assert!(guess == exact || guess + 1 == exact, "{x} / {denominator}: {guess}");
             }
         }
     }

@@ -65,6 +65,7 @@ mod quota;
 mod rate;
 mod shard;
 mod sharded_window;
+mod sliding_counter;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 mod sliding_log;
 mod sync;
@@ -86,6 +87,7 @@ pub use quota::{Limit, Quota};
 pub use rate::{PER_DAY, PER_HOUR, PER_MINUTE, PER_SECOND, QuotaError, Rate};
 pub use shard::{CachePadded, CounterShard, FixedShard, HashedShard, ShardId};
 pub use sharded_window::{Shard, ShardedWindow, Shards, WindowLimit, WindowState, WindowStep};
+pub use sliding_counter::{SlidingCounter, SlidingCounterCell, SlidingCounterState, SlidingCounterStep};
 #[cfg(feature = "heapless")]
 pub use sliding_log::FixedSlidingLog;
 #[cfg(any(feature = "alloc", feature = "heapless"))]

@@ -166,6 +166,13 @@ pub enum QuotaError {
         /// The shortest window, in nanoseconds, that works for this limit over any number of shards.
         shortest: u64,
     },
+    /// Window number and two counts do not fit into 64 bits for 30 years: the limit is too high for so short a window.
+    LimitAboveCounter {
+        /// What was asked for.
+        rate: Rate,
+        /// The largest limit that a sliding counter keeps with this window; at least 3.
+        largest: u64,
+    },
     /// A sliding log in place has fewer records than its limit may need.
     LimitAboveCapacity {
         /// The limit that was asked for.
@@ -212,6 +219,9 @@ impl fmt::Display for QuotaError {
             }
             Self::WindowTooShort { rate, shortest } => {
                 write!(f, "a window of {rate}: the shortest window with a limit of {} is {shortest}ns", rate.tokens)
+            }
+            Self::LimitAboveCounter { rate, largest } => {
+                write!(f, "a sliding counter of {rate}: the largest limit with this window is {largest}")
             }
             Self::LimitAboveCapacity { limit, capacity } => {
                 write!(f, "a limit of {limit} with a capacity of {capacity} records: the largest is {capacity}")

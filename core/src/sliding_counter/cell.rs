@@ -1,0 +1,117 @@
+//! The step, run atomically on one shared word.
+
+use core::fmt;
+
+use super::{SlidingCounterState, SlidingCounterStep};
+use crate::decision::Decision;
+use crate::sync::{AtomicU64, Ordering, const_unless_loom};
+use crate::{Inspection, Nanos};
+
+/// One sliding counter's state, shared by any number of callers: eight bytes.
+///
+/// It does not know its rate, so that many counters can share one [`SlidingCounterStep`]. Give every call the same step, and
+/// readings of the same clock. Every decision takes effect at one instant between its call and its return, whatever the
+/// interleaving, and one swap both moves on to a new window and takes the cost there; a denial writes nothing. Calls are
+/// lock-free: one is repeated only when another one succeeded.
+///
+/// ```
+/// use sluicegate_core::{Nanos, Rate, SlidingCounterCell, SlidingCounterStep};
+///
+/// static CELL: SlidingCounterCell = SlidingCounterCell::new();
+///
+/// let step = SlidingCounterStep::new("2/1s".parse::<Rate>()?)?;
+/// let taken_at = CELL.try_acquire(&step, Nanos::ZERO, 2)?.at;
+/// assert!(CELL.try_acquire(&step, Nanos::ZERO, 1).is_err());
+/// CELL.refund(&step, taken_at, 1);
+/// assert!(CELL.try_acquire(&step, Nanos::ZERO, 1).is_ok());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Default)]
+pub struct SlidingCounterCell {
+    // Every operation on the word is relaxed: it is the whole state and publishes nothing else, and all
+    // read-modify-writes of one word are in one total order, in which each decision is right. A word that comes back is the
+    // same state again, so a swap that finds it is right too.
+    state: AtomicU64,
+}
+
+impl SlidingCounterCell {
+    const_unless_loom! {
+        /// A counter at which nothing was taken.
+        pub fn new() -> Self {
+            Self::with_state(SlidingCounterState::UNUSED)
+        }
+
+        /// A counter in `state`, as [`SlidingCounterCell::state`] returned it.
+        pub fn with_state(state: SlidingCounterState) -> Self {
+            Self { state: AtomicU64::new(state.to_bits()) }
+        }
+    }
+
+    /// Takes `cost` at `now`, or nothing.
+    ///
+    /// # Errors
+    /// [`Denied`](crate::Denied) says whether to come back and when.
+    #[inline]
+    pub fn try_acquire(&self, step: &SlidingCounterStep, now: Nanos, cost: u64) -> Decision {
+        let mut current = self.state.load(Ordering::Relaxed);
+        loop {
+            let state = SlidingCounterState::from_bits(current);
+            let met = step.met_at(state, now);
+            let Some((next, left)) = step.take(state, &met, cost) else {
+                return Err(step.denial(&met, now, cost));
+            };
+            // A cost of 0 changes nothing.
+            if cost == 0 {
+                return Ok(step.admission(&met, now, left));
+            }
+            let next = next.to_bits();
+            match self.state.compare_exchange_weak(current, next, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return Ok(step.admission(&met, now, left)),
+                Err(seen) => current = seen,
+            }
+        }
+    }
+
+    /// Gives back `cost` that was admitted at `taken_at`, to the window it was taken in.
+    #[inline]
+    pub fn refund(&self, step: &SlidingCounterStep, taken_at: Nanos, cost: u64) {
+        let mut current = self.state.load(Ordering::Relaxed);
+        loop {
+            let next = step.refund(SlidingCounterState::from_bits(current), taken_at, cost).to_bits();
+            if next == current {
+                return;
+            }
+            match self.state.compare_exchange_weak(current, next, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(seen) => current = seen,
+            }
+        }
+    }
+
+    /// What [`try_acquire`](Self::try_acquire) would answer, taking nothing.
+    ///
+    /// # Errors
+    /// As `try_acquire`.
+    #[inline]
+    pub fn peek(&self, step: &SlidingCounterStep, now: Nanos, cost: u64) -> Decision {
+        step.try_acquire(self.state(), now, cost).1
+    }
+
+    /// What could be taken at `now`.
+    #[inline]
+    pub fn inspect(&self, step: &SlidingCounterStep, now: Nanos) -> Inspection {
+        step.inspect(self.state(), now)
+    }
+
+    /// The state.
+    #[inline]
+    pub fn state(&self) -> SlidingCounterState {
+        SlidingCounterState::from_bits(self.state.load(Ordering::Relaxed))
+    }
+}
+
+impl fmt::Debug for SlidingCounterCell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SlidingCounterCell").field(&self.state().to_bits()).finish()
+    }
+}
