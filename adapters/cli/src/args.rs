@@ -45,13 +45,18 @@ pub(crate) struct ReplayArgs {
     #[arg(value_parser = parse_burst)]
     pub(crate) burst: Option<u64>,
 
-    /// token-bucket or fixed-window
+    /// token-bucket, fixed-window, sliding-log or sliding-counter
     ///
     /// A token bucket refills smoothly and admits a burst at once: between any two instants no more than the burst and
     /// what was refilled meanwhile.
     ///
     /// A fixed window admits TOKENS in each window of PERIOD. Windows are aligned to the Unix epoch: those of 1m begin with
     /// the minutes of UTC, those of 1d with its days.
+    ///
+    /// A sliding log admits TOKENS in any interval of PERIOD, wherever it begins. It remembers what it admitted in the latest.
+    ///
+    /// A sliding counter estimates that from two fixed windows: what the one before took counts less and less as this one
+    /// passes.
     #[arg(long, value_name = "ALGORITHM", default_value = "token-bucket", help_heading = "What to ask")]
     #[arg(value_parser = Algorithm::parse)]
     pub(crate) algorithm: Algorithm,
@@ -137,6 +142,8 @@ pub(crate) struct ReplayArgs {
 pub(crate) enum Algorithm {
     TokenBucket,
     FixedWindow,
+    SlidingLog,
+    SlidingCounter,
 }
 
 impl Algorithm {
@@ -144,18 +151,16 @@ impl Algorithm {
         match self {
             Self::TokenBucket => "token-bucket",
             Self::FixedWindow => "fixed-window",
+            Self::SlidingLog => "sliding-log",
+            Self::SlidingCounter => "sliding-counter",
         }
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        match text {
-            "token-bucket" => Ok(Self::TokenBucket),
-            "fixed-window" => Ok(Self::FixedWindow),
-            "sliding-log" => {
-                Err("sliding-log is not available in this version; available: token-bucket, fixed-window".to_owned())
-            }
-            _ => Err("available: token-bucket, fixed-window".to_owned()),
-        }
+        [Self::TokenBucket, Self::FixedWindow, Self::SlidingLog, Self::SlidingCounter]
+            .into_iter()
+            .find(|algorithm| algorithm.name() == text)
+            .ok_or_else(|| "available: token-bucket, fixed-window, sliding-log, sliding-counter".to_owned())
     }
 }
 

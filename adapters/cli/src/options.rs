@@ -1,8 +1,9 @@
 //! What a run needs, checked: nothing after this asks again whether options go together.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
-use sluicegate_core::{Limit, ParseError, WindowLimit};
+use sluicegate_core::{Limit, Rate, SlidingCounterStep, WindowLimit};
 
 use crate::args::{Algorithm, By, Cost, FormatName, ReplayArgs};
 use crate::error::Error;
@@ -37,7 +38,14 @@ impl Options {
     pub(crate) fn new(args: ReplayArgs) -> Result<Self, Error> {
         let (limit, limiter) = match args.algorithm {
             Algorithm::TokenBucket => bucket(&args.limit, args.burst)?,
-            Algorithm::FixedWindow => window(&args.limit, args.burst)?,
+            algorithm => {
+                without_burst(algorithm, args.burst)?;
+                match algorithm {
+                    Algorithm::SlidingLog => log(&args.limit)?,
+                    Algorithm::SlidingCounter => counter(&args.limit)?,
+                    _ => window(&args.limit)?,
+                }
+            }
         };
         let time = time_format(args.time_format.as_deref())?;
         let format = format(args.format, args.pattern.as_deref(), args.by, args.cost, time)?;
@@ -87,17 +95,46 @@ fn bucket(text: &str, burst: Option<u64>) -> Result<(String, Limiter), Error> {
     Ok((limit.to_string(), Limiter::bucket(limit)))
 }
 
-fn window(text: &str, burst: Option<u64>) -> Result<(String, Limiter), Error> {
-    if let Some(burst) = burst {
-        return Err(usage(format!(
-            "'--burst {burst}' does not go with '--algorithm fixed-window': a window admits its limit and has no other burst"
-        )));
+fn without_burst(algorithm: Algorithm, burst: Option<u64>) -> Result<(), Error> {
+    match burst {
+        Some(burst) => Err(usage(format!(
+            "'--burst {burst}' does not go with '--algorithm {}': it admits its limit and has no other burst",
+            algorithm.name()
+        ))),
+        None => Ok(()),
     }
+}
+
+fn window(text: &str) -> Result<(String, Limiter), Error> {
     let limit: WindowLimit = text.parse().map_err(|error| invalid_limit(text, &error))?;
     Ok((limit.to_string(), Limiter::window(limit)))
 }
 
-fn invalid_limit(text: &str, error: &ParseError) -> Error {
+fn log(text: &str) -> Result<(String, Limiter), Error> {
+    // A log keeps every rate there is; other limits are those of a window.
+    let limit: Result<Rate, _> = text.parse();
+    match limit {
+        Ok(rate) => Ok((rate.to_string(), Limiter::log(rate))),
+        Err(_) => {
+            let limit: WindowLimit = text.parse().map_err(|error| invalid_limit(text, &error))?;
+            let limiter = limit.step().map_or_else(|| Limiter::window(limit), |step| Limiter::log(step.rate()));
+            Ok((limit.to_string(), limiter))
+        }
+    }
+}
+
+fn counter(text: &str) -> Result<(String, Limiter), Error> {
+    let limit: WindowLimit = text.parse().map_err(|error| invalid_limit(text, &error))?;
+    let Some(step) = limit.step() else {
+        return Ok((limit.to_string(), Limiter::window(limit)));
+    };
+    let step = SlidingCounterStep::new(step.rate()).map_err(|error| invalid_limit(text, &error))?;
+    let limiter = Limiter::counter(step)
+        .ok_or_else(|| invalid_limit(text, &"the longest window of a sliding counter is 15 years (5478d)"))?;
+    Ok((limit.to_string(), limiter))
+}
+
+fn invalid_limit(text: &str, error: &dyn fmt::Display) -> Error {
     usage(format!("invalid value '{}' for '--limit <LIMIT>': {error}", escaped(text)))
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn replay(options: &Options) -> Result<Replayed<'_>, Error> {
     let mut run = Run {
         options,
         progress: Progress::new(&options.sources),
-        tally: Tally::new(&options.limiter),
+        tally: Tally::new(&options.limiter, !options.is_stream),
         trace: Trace::default(),
         latest: None,
         unparsed: 0,

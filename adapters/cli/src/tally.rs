@@ -10,6 +10,10 @@ use crate::timeline::Timeline;
 #[derive(Debug)]
 pub(crate) struct Tally<'a> {
     limiter: &'a Limiter,
+    /// Whether requests come in the order of their times.
+    is_in_order: bool,
+    /// The key whose memory is looked at next, to be given back if it can be: one for each request.
+    next: usize,
     pub(crate) keys: Keys,
     of_key: Vec<OfKey>,
     pub(crate) requests: u64,
@@ -37,9 +41,11 @@ pub(crate) struct Refused {
 }
 
 impl<'a> Tally<'a> {
-    pub(crate) fn new(limiter: &'a Limiter) -> Self {
+    pub(crate) fn new(limiter: &'a Limiter, is_in_order: bool) -> Self {
         Self {
             limiter,
+            is_in_order,
+            next: 0,
             keys: Keys::default(),
             of_key: Vec::new(),
             requests: 0,
@@ -58,6 +64,11 @@ impl<'a> Tally<'a> {
         let of_key = &mut self.of_key[index];
         let is_admitted = self.limiter.admits(&mut of_key.memory, time, cost).ok()?;
         of_key.requests += 1;
+        if self.is_in_order {
+            self.limiter.forget(&mut self.of_key[self.next].memory, time);
+            self.next = (self.next + 1) % self.of_key.len();
+        }
+        let of_key = &mut self.of_key[index];
         self.requests += 1;
         if !is_admitted {
             of_key.denied += 1;

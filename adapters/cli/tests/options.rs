@@ -47,8 +47,20 @@ fn every_mistake_has_one_line_that_names_it_and_what_is_right() {
         (&[LOG, "--burst", "5", "--algorithm", "fixed-window"], &["--burst 5", "fixed-window", "no other burst"]),
         (&[LOG, "--burst", "10", "--algorithm", "fixed-window"], &["--burst 10", "fixed-window"]),
         (&[LOG, "--limit", "10/1m burst 20", "--algorithm", "fixed-window"], &["--limit", "burst of 20", "window"]),
-        (&[LOG, "--algorithm", "sliding-log"], &["not available in this version", "token-bucket, fixed-window"]),
-        (&[LOG, "--algorithm", "leaky"], &["'leaky'", "--algorithm", "token-bucket, fixed-window"]),
+        (&[LOG, "--burst", "5", "--algorithm", "sliding-log"], &["--burst 5", "sliding-log", "no other burst"]),
+        (&[LOG, "--burst", "5", "--algorithm", "sliding-counter"], &["--burst 5", "sliding-counter", "no other burst"]),
+        (&[LOG, "--limit", "10/1m burst 20", "--algorithm", "sliding-log"], &["--limit", "burst of 20", "no other"]),
+        (
+            &[LOG, "--limit", "10/1m burst 20", "--algorithm", "sliding-counter"],
+            &["--limit", "burst of 20", "no other"],
+        ),
+        (&[LOG, "--limit", "0/1m", "--algorithm", "sliding-log"], &["--limit", "`deny`"]),
+        (&[LOG, "--limit", "131072/1s", "--algorithm", "sliding-counter"], &["--limit", "largest", "is 131071"]),
+        (&[LOG, "--limit", "1/5479d", "--algorithm", "sliding-counter"], &["--limit", "15 years (5478d)"]),
+        (
+            &[LOG, "--algorithm", "leaky"],
+            &["'leaky'", "--algorithm", "token-bucket, fixed-window, sliding-log, sliding-counter"],
+        ),
         (&[LOG, "--by", "agent"], &["'agent'", "--by", "ip, path, method, status, all"]),
         (&[LOG, "--cost", "2"], &["'2'", "--cost", "1, bytes"]),
         (&[LOG, "--format", "xml"], &["'xml'", "--format", "auto, common, combined, json-lines, regex"]),
@@ -179,4 +191,14 @@ fn burst_overrides_the_limits_own() {
     assert_eq!((&report["limit"], &report["denied"], &report["admitted"]), (&"off".into(), &0.into(), &12.into()));
     let report = place.json(&[LOG, "--limit", "deny", "--algorithm", "fixed-window"]);
     assert_eq!((&report["limit"], &report["denied"], &report["admitted"]), (&"deny".into(), &12.into(), &0.into()));
+    for algorithm in ["sliding-log", "sliding-counter"] {
+        for (limit, canonical, denied) in [("off", "off", 0), ("deny", "deny", 12), ("5/60s", "5/1m", 7)] {
+            let report = place.json(&[LOG, "--limit", limit, "--algorithm", algorithm]);
+            assert_eq!((&report["limit"], &report["denied"]), (&canonical.into(), &denied.into()), "{algorithm}");
+            assert_eq!(report["algorithm"], algorithm);
+        }
+    }
+    // Limits that only a log can keep.
+    let report = place.json(&[LOG, "--limit", "18446744073709551615/1ns", "--algorithm", "sliding-log"]);
+    assert_eq!((&report["limit"], &report["denied"]), (&"18446744073709551615/1ns".into(), &0.into()));
 }
