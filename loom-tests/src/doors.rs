@@ -8,7 +8,7 @@ use std::sync::Arc;
 use sluicegate_core::{
     AdjustableBucket, ConcurrencyLimit, Decision, Departure, Hierarchy, Holding, Inheritance, LeakyBucket, Level,
     Limit, ManualClock, Nanos, PER_SECOND, Pacing, Permit, Quota, Rate, Remaining, Reservation, Shard, ShardId,
-    ShardedWindow, TokenBucket, WindowLimit,
+    ShardedWindow, SlidingCounter, SlidingCounterStep, TokenBucket, WindowLimit,
 };
 
 use crate::shim::{give_way, thread_local};
@@ -199,6 +199,20 @@ pub trait Pacer: Send + Sync + 'static {
     fn cancel(&self, departure: Self::Departure) -> Result<(), Self::Departure>;
 }
 
+/// A sliding counter, right or wrong; its window is a second.
+pub trait Counter: Send + Sync + 'static {
+    /// An unused one.
+    fn new(limit: u64) -> Self;
+    /// Takes `cost` at `now`, or nothing.
+    fn try_acquire(&self, now: Nanos, cost: u64) -> Answer;
+    /// Gives back `cost`, taken at `taken_at`.
+    fn refund(&self, taken_at: Nanos, cost: u64);
+    /// What `try_acquire` would answer.
+    fn peek(&self, now: Nanos, cost: u64) -> Answer;
+    /// What is free at `now`.
+    fn free(&self, now: Nanos) -> u64;
+}
+
 /// [`TokenBucket`].
 #[derive(Debug)]
 pub struct CoreBucket(TokenBucket<ManualClock>);
@@ -306,6 +320,34 @@ impl Pacer for CorePacer {
 
     fn cancel(&self, departure: Departure) -> Result<(), Departure> {
         self.0.cancel(departure)
+    }
+}
+
+/// [`SlidingCounter`].
+#[derive(Debug)]
+pub struct CoreCounter(SlidingCounter<ManualClock>);
+
+impl Counter for CoreCounter {
+    fn new(limit: u64) -> Self {
+        let rate = Rate::new(limit, PER_SECOND).expect("models use small limits");
+        let step = SlidingCounterStep::new(rate).expect("a second is long enough for small limits");
+        Self(SlidingCounter::with_step(step, ManualClock::new()))
+    }
+
+    fn try_acquire(&self, now: Nanos, cost: u64) -> Answer {
+        answer(self.0.try_acquire_at(now, cost))
+    }
+
+    fn refund(&self, taken_at: Nanos, cost: u64) {
+        self.0.refund(taken_at, cost);
+    }
+
+    fn peek(&self, now: Nanos, cost: u64) -> Answer {
+        answer(self.0.peek_at(now, cost))
+    }
+
+    fn free(&self, now: Nanos) -> u64 {
+        self.0.inspect_at(now).level
     }
 }
 

@@ -16,6 +16,7 @@
 
 pub mod adjustable;
 pub mod bucket;
+pub mod counter;
 mod doors;
 pub mod hierarchy;
 pub mod known_bad;
@@ -26,8 +27,8 @@ mod shim;
 pub mod window;
 
 pub use doors::{
-    Adjustable, Answer, Bucket, CoreAdjustable, CoreBucket, CorePacer, CorePermits, CoreTree, CoreWindow, Held, Pacer,
-    Permits, Seat, Taken, Tree, Window,
+    Adjustable, Answer, Bucket, CoreAdjustable, CoreBucket, CoreCounter, CorePacer, CorePermits, CoreTree, CoreWindow,
+    Counter, Held, Pacer, Permits, Seat, Taken, Tree, Window,
 };
 pub use shim::{Bound, model, models, race2, race3};
 

@@ -137,6 +137,23 @@ planted! { CompactWindow: WindowFlaws;
     window_relaxed_words: RELAXED_WORDS in window::unit_always_free within 2;
 }
 
+planted! { CompactCounter: CounterFlaws;
+    /// Two read the same count, both store theirs.
+    counter_stores_back: STORES_BACK in counter::last_unit_of_two within 2;
+    /// A cost that does not fit is there for an instant, and another is denied because of it.
+    counter_takes_first: TAKES_FIRST in counter::denial_takes_nothing within 2;
+    /// Two move on to the new window, and the second of them forgets what the first has taken there.
+    counter_rolls_over_apart: ROLLS_OVER_APART in counter::rollover_against_rollover within 2;
+    /// The new window starts with nothing before it.
+    counter_forgets_previous: FORGETS_PREVIOUS in counter::rollover_against_rollover within 2;
+    /// A late caller starts its old window anew.
+    counter_late_reading_resets: LATE_READING_RESETS in counter::rollover_against_late_reading within 2;
+    /// A unit of the old window comes back in the new one.
+    counter_refunds_into_later_window: REFUNDS_INTO_LATER_WINDOW in counter::refund_against_rollover within 2;
+    /// More is given back than was taken.
+    counter_refunds_unchecked: REFUNDS_UNCHECKED in counter::refund_against_refund within 2;
+}
+
 /// Asserts that the model fails, and fails by a promise rather than by a limit of the model checker.
 #[cfg(sluicegate_loom)]
 fn assert_found(bound: sluicegate_loom_tests::Bound, body: impl Fn() + Send + Sync + 'static) {

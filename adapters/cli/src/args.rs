@@ -109,10 +109,10 @@ pub(crate) struct ReplayArgs {
 
     /// Take lines as they come, not in the order of their times
     ///
-    /// For logs larger than memory and for pipes: no line is kept, and memory grows only with the number of keys. Lines
-    /// that are out of order are decided at their own, late times, as by a limiter whose clock did that. Without
-    /// --stream the lines of all files are first put in the order of their times, 16 bytes each; those with equal times
-    /// stay in the order they were read.
+    /// For logs larger than memory and for pipes: no line is kept, and memory grows only with the number of keys, and with
+    /// what a sliding log remembers of each. Lines that are out of order are decided at their own, late times, as by a limiter
+    /// whose clock did that. Without --stream the lines of all files are first put in the order of their times, 16 bytes
+    /// each; those with equal times stay in the order they were read.
     #[arg(long, help_heading = "How to read")]
     pub(crate) stream: bool,
 

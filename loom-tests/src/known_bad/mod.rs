@@ -5,6 +5,7 @@
 
 mod adjustable;
 mod bucket;
+mod counter;
 mod hierarchy;
 mod pacer;
 mod permits;
@@ -12,6 +13,7 @@ mod window;
 
 pub use adjustable::{AdjustableFlaws, CompactAdjustable};
 pub use bucket::{BucketFlaws, CompactBucket};
+pub use counter::{CompactCounter, CounterFlaws};
 pub use hierarchy::{CompactTree, HierarchyFlaws};
 pub use pacer::{CompactPacer, PacerFlaws, Slot};
 pub use permits::{CompactPermits, PermitFlaws};
@@ -23,6 +25,7 @@ pub struct Sound;
 
 impl AdjustableFlaws for Sound {}
 impl BucketFlaws for Sound {}
+impl CounterFlaws for Sound {}
 impl HierarchyFlaws for Sound {}
 impl PacerFlaws for Sound {}
 impl PermitFlaws for Sound {}
