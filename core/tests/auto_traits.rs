@@ -6,8 +6,8 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 use sluicegate_core::{
     Admitted, BucketCell, BucketState, BucketStep, CachePadded, ConcurrencyLimit, CounterShard, Denied, Departure,
     FixedShard, HashedShard, Inspection, LeakyBucket, LeakyBucketState, LeakyBucketStep, Limit, ManualClock, Nanos,
-    Pacing, ParseError, Permit, Quota, QuotaError, Rate, Remaining, Shard, ShardedWindow, TokenBucket, WindowLimit,
-    WindowState, WindowStep,
+    Pacing, ParseError, Permit, Quota, QuotaError, Rate, Remaining, Shard, ShardedWindow, SlidingCounter,
+    SlidingCounterCell, SlidingCounterState, SlidingCounterStep, TokenBucket, WindowLimit, WindowState, WindowStep,
 };
 
 /// Tells whether a type has a trait: the inherent constant wins where its bound holds, the trait's answers otherwise.
@@ -75,6 +75,9 @@ fn what_may_cross_threads() {
         Rate:                                   true  true  true  true  true;
         Remaining:                              true  true  true  true  true;
         Shard:                                  true  true  true  true  true;
+        SlidingCounterCell:                     true  true  true  true  true;
+        SlidingCounterState:                    true  true  true  true  true;
+        SlidingCounterStep:                     true  true  true  true  true;
         WindowLimit:                            true  true  true  true  true;
         WindowState:                            true  true  true  true  true;
         WindowStep:                             true  true  true  true  true;
@@ -83,6 +86,9 @@ fn what_may_cross_threads() {
         TokenBucket<Cell<u64>>:                 true  false true  true  false;
         TokenBucket<*const u64>:                false false true  true  true;
         TokenBucket<ManualClock, Cell<u64>>:    true  false true  true  false;
+        SlidingCounter<ManualClock>:            true  true  true  true  true;
+        SlidingCounter<Cell<u64>>:              true  false true  true  false;
+        SlidingCounter<*const u64>:             false false true  true  true;
         Window<ManualClock, CounterShard>:      true  true  true  true  true;
         Window<ManualClock, Cell<u64>>:         true  false true  true  false;
         Window<*const u64, FixedShard>:         false false true  true  true;
@@ -107,6 +113,17 @@ fn what_a_queue_may_cross_is_up_to_its_payload() {
     }
 }
 
+#[cfg(feature = "alloc")]
+#[test]
+fn what_may_cross_threads_with_alloc() {
+    extern crate alloc;
+    type Log = sluicegate_core::SlidingLog<alloc::collections::VecDeque<sluicegate_core::Run>>;
+    table! {
+        sluicegate_core::Run:                   true  true  true  true  true;
+        Log:                                    true  true  true  true  true;
+    }
+}
+
 #[test]
 fn what_is_a_plain_value() {
     fn plain<T: Copy + Eq + core::fmt::Debug + Send + Sync + 'static>() {}
@@ -127,6 +144,8 @@ fn what_is_a_plain_value() {
     plain::<QuotaError>();
     plain::<Rate>();
     plain::<Remaining>();
+    plain::<SlidingCounterState>();
+    plain::<SlidingCounterStep>();
     plain::<WindowLimit>();
     plain::<WindowState>();
     plain::<WindowStep>();
@@ -141,5 +160,6 @@ fn what_is_a_plain_value() {
 fn what_is_small() {
     use core::mem::size_of;
     assert_eq!((size_of::<BucketCell>(), size_of::<BucketState>(), size_of::<WindowState>()), (8, 8, 8));
+    assert_eq!((size_of::<SlidingCounterCell>(), size_of::<SlidingCounterState>()), (8, 8));
     assert!(size_of::<Result<Admitted, Denied>>() <= 32);
 }

@@ -428,6 +428,30 @@ fn a11_the_last_unit_goes_to_one() {
 }
 
 #[test]
+fn racing_threads_lose_and_make_nothing() {
+    let step = SlidingCounterStep::new("100000/1m".parse().unwrap()).unwrap();
+    let cell = SlidingCounterCell::new();
+    let held: u64 = race(4, |index| {
+        let mut numbers = Numbers(index as u64);
+        let mut held = 0;
+        for _ in 0..20_000 {
+            let cost = 1 + numbers.below(2);
+            if cell.try_acquire(&step, Nanos::ZERO, cost).is_ok() {
+                held += cost;
+                if numbers.below(3) == 0 {
+                    cell.refund(&step, Nanos::ZERO, 1);
+                    held -= 1;
+                }
+            }
+        }
+        held
+    })
+    .into_iter()
+    .sum();
+    assert!(held > 0 && cell.inspect(&step, Nanos::ZERO).level == 100_000 - held);
+}
+
+#[test]
 fn racing_threads_keep_to_the_bound_while_windows_pass() {
     const WINDOW: u64 = 2_000;
     let limit = WindowLimit::from_rate(Rate::new(50, Duration::from_nanos(WINDOW)).unwrap()).unwrap();
