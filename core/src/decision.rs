@@ -122,6 +122,9 @@ pub enum Denied {
     },
     /// Too much is in use. Come back once some of it was given back; no clock knows when that is.
     ConcurrencyLimited,
+    /// The store of keys holds as many as it may, and this one is new. Come back once keys have become full again and made
+    /// place; no clock knows when that is.
+    TooManyKeys,
     /// The limiter admits nothing: its limit is [`Limit::DenyAll`](crate::Limit::DenyAll). Waiting does not help.
     Closed,
 }
@@ -133,7 +136,7 @@ impl Denied {
     pub const fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::RateLimited { retry_after } => Some(*retry_after),
-            Self::ConcurrencyLimited | Self::CostExceedsLimit { .. } | Self::Closed => None,
+            Self::ConcurrencyLimited | Self::TooManyKeys | Self::CostExceedsLimit { .. } | Self::Closed => None,
         }
     }
 
@@ -142,7 +145,7 @@ impl Denied {
     pub const fn is_final(&self) -> bool {
         match self {
             Self::CostExceedsLimit { .. } | Self::Closed => true,
-            Self::RateLimited { .. } | Self::ConcurrencyLimited => false,
+            Self::RateLimited { .. } | Self::ConcurrencyLimited | Self::TooManyKeys => false,
         }
     }
 }
@@ -155,6 +158,7 @@ impl fmt::Display for Denied {
                 write!(f, "cost {cost} exceeds the limit of {limit}, so this request can never be admitted")
             }
             Self::ConcurrencyLimited => f.write_str("too much is in use, retry once some was given back"),
+            Self::TooManyKeys => f.write_str("too many keys, retry once some have become full again"),
             Self::Closed => f.write_str("closed: the limit denies every request"),
         }
     }

@@ -58,6 +58,7 @@ mod concurrency;
 mod decision;
 mod hierarchy;
 mod leaky_bucket;
+mod keyed;
 mod limiter;
 mod nanos;
 mod observer;
@@ -80,6 +81,9 @@ pub use concurrency::{ConcurrencyLimit, Holder, Outcome, Permit, PermitObserver,
 pub use decision::{Admitted, Decision, Denied, Inspection, Remaining};
 pub use hierarchy::{DeniedBy, DuplicateLevel, Hierarchy, Holding, Level};
 pub use leaky_bucket::{Departure, LeakyBucket, LeakyBucketState, LeakyBucketStep, Pacing};
+pub use keyed::{DecidedBy, FixedKeyedTokenBucket, KeyedDecision, Lookup, Overflow};
+#[cfg(feature = "keyed")]
+pub use keyed::{KeyedOptions, KeyedTokenBucket, OneQuota, Quotas, SetTierError, Tier, Tiers};
 pub use limiter::Limiter;
 pub use nanos::Nanos;
 pub use observer::Observer;

@@ -96,6 +96,12 @@ impl BucketCell {
         }
     }
 
+    /// Fills the bucket, whatever was spent.
+    #[inline]
+    pub fn reset(&self) {
+        self.state.store(BucketState::FULL.to_bits(), Ordering::Relaxed);
+    }
+
     /// What [`try_acquire`](Self::try_acquire) would answer, taking nothing.
     ///
     /// # Errors

@@ -1,0 +1,63 @@
+//! How a store of keys is set up.
+
+use core::num::NonZeroUsize;
+
+use super::overflow::Overflow;
+use crate::Limit;
+
+/// What a [`KeyedTokenBucket`](crate::KeyedTokenBucket) is made from: the limit of each key, and how many keys there may be.
+///
+/// A [`Quota`](crate::Quota) or a [`Limit`] alone is a set of options with every default.
+///
+/// ```
+/// use sluicegate_core::{KeyedOptions, Overflow, quota};
+///
+/// let options = KeyedOptions::new(quota!("10/1m")).cap(50_000).overflow(Overflow::Shared(quota!("500/1m").into()));
+/// assert_ne!(options, KeyedOptions::from(quota!("10/1m")));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "options do nothing until a store is made from them"]
+pub struct KeyedOptions {
+    pub(super) limit: Limit,
+    pub(super) cap: usize,
+    pub(super) overflow: Option<Overflow>,
+    pub(super) shards: NonZeroUsize,
+}
+
+impl KeyedOptions {
+    /// `limit` for each key, up to 2^20 keys (1 048 576), and for all keys beyond them together the same limit once.
+    pub fn new(limit: impl Into<Limit>) -> Self {
+        Self { limit: limit.into(), cap: DEFAULT_CAP, overflow: None, shards: DEFAULT_SHARDS }
+    }
+
+    /// At most `keys` keys at any time. With 0, [`Overflow`] decides on everything.
+    pub const fn cap(mut self, keys: usize) -> Self {
+        self.cap = keys;
+        self
+    }
+
+    /// What becomes of new keys while there are as many as there may be.
+    pub const fn overflow(mut self, overflow: Overflow) -> Self {
+        self.overflow = Some(overflow);
+        self
+    }
+
+    /// Over how many locks keys are spread: the next power of two from `shards`, at most 65 536. The default is 16.
+    ///
+    /// Four for each core that calls is a good number. It never changes a decision.
+    pub const fn shards(mut self, shards: NonZeroUsize) -> Self {
+        self.shards = shards;
+        self
+    }
+}
+
+impl<L: Into<Limit>> From<L> for KeyedOptions {
+    fn from(limit: L) -> Self {
+        Self::new(limit)
+    }
+}
+
+/// Some 40 to 70 MB of addresses: enough for the clients of one process, and bounded.
+const DEFAULT_CAP: usize = 1 << 20;
+/// Four for each of four cores; a store of 16 empty shards takes 4 KB.
+const DEFAULT_SHARDS: NonZeroUsize = NonZeroUsize::new(16).unwrap();

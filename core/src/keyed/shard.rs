@@ -1,0 +1,205 @@
+//! One shard: a table of keys and their states, and what becomes of those that are full again.
+
+use hashbrown::HashTable;
+
+use super::lookup::Lookup;
+use super::quotas::Quotas;
+use crate::{BucketCell, BucketState, BucketStep, Inheritance, Nanos};
+
+/// A key, its state in place, and which quota it has.
+pub(super) struct Entry<K, T> {
+    pub(super) key: K,
+    pub(super) cell: BucketCell,
+    pub(super) tier: T,
+}
+
+/// A part of the keys, behind one lock.
+///
+/// Deciding on a present key needs only `&self`, so that many callers do it at once. Whatever adds, drops or converts entries
+/// needs `&mut self`, and then no state changes meanwhile.
+pub(super) struct Shard<K, Q: Quotas> {
+    table: HashTable<Entry<K, Q::Tier>>,
+    quotas: Q,
+    /// The slot of the table that clean-up looks at next.
+    cursor: usize,
+    /// The state of every key that is absent, under the default quota.
+    ///
+    /// It is the furthest of those that were dropped. They were full when they were, so under a clock that does not go back
+    /// an absent key is full. After a step back it is what keeps clean-up from handing out a fresh quota. When the quota
+    /// changes, it changes as the states of present keys do.
+    absent: BucketState,
+}
+
+impl<K, Q: Quotas> Shard<K, Q> {
+    pub(super) fn new(quotas: Q) -> Self {
+        Self { table: HashTable::new(), quotas, cursor: 0, absent: BucketState::FULL }
+    }
+
+    #[inline(always)]
+    pub(super) fn find<B: Lookup<K> + ?Sized>(&self, hash: u64, key: &B) -> Option<&Entry<K, Q::Tier>> {
+        // Most keys of a table are in the slot that their hash names, and both its control byte and its entry can then be
+        // fetched at once, where a probe has to wait for the first to know the second: 0.6 of the time where keys are too
+        // many for a cache. Should hashbrown count slots another way, this finds nothing and costs a comparison.
+        let home = hash as usize & (self.table.num_buckets() - 1);
+        if let Some(entry) = self.table.get_bucket(home) {
+            if key.is(&entry.key) {
+                return Some(entry);
+            }
+        }
+        self.table.find(hash, |entry| key.is(&entry.key))
+    }
+
+    /// The quota of `tier`.
+    #[inline(always)]
+    pub(super) fn step(&self, tier: Q::Tier) -> &BucketStep {
+        self.quotas.step(tier)
+    }
+
+    pub(super) fn quotas(&self) -> &Q {
+        &self.quotas
+    }
+
+    /// What a key that is absent is decided by.
+    pub(super) fn absent(&self) -> (&BucketStep, BucketState) {
+        (self.quotas.step(Q::Tier::default()), self.absent)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry<K, Q::Tier>> {
+        self.table.iter()
+    }
+
+    /// Adds a key that is absent. `hash_of` is called for every key where the table is made anew.
+    pub(super) fn insert(
+        &mut self,
+        hash: u64,
+        entry: Entry<K, Q::Tier>,
+        now: Nanos,
+        hash_of: impl Fn(&K) -> u64 + Copy,
+    ) {
+        if self.table.len() == self.table.capacity() {
+            self.make_room(now, hash_of);
+        }
+        self.table.insert_unique(hash, entry, |entry| hash_of(&entry.key));
+    }
+
+    pub(super) fn remove<B: Lookup<K> + ?Sized>(&mut self, hash: u64, key: &B) -> bool {
+        match self.table.find_entry(hash, |entry| key.is(&entry.key)) {
+            Ok(entry) => {
+                entry.remove();
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Gives a key that is present another tier.
+    pub(super) fn set_tier<B: Lookup<K> + ?Sized>(
+        &mut self,
+        hash: u64,
+        key: &B,
+        tier: Q::Tier,
+        now: Nanos,
+        inheritance: Inheritance,
+    ) {
+        if let Some(entry) = self.table.find_mut(hash, |entry| key.is(&entry.key)) {
+            let (old, new) = (self.quotas.step(entry.tier), self.quotas.step(tier));
+            entry.cell = BucketCell::with_state(new.inherit(old, entry.cell.state(), now, inheritance));
+            entry.tier = tier;
+        }
+    }
+
+    /// Changes the quota of a tier.
+    pub(super) fn set_quota(&mut self, tier: Q::Tier, new: BucketStep, now: Nanos, inheritance: Inheritance) {
+        let old = *self.quotas.step(tier);
+        for entry in self.table.iter_mut().filter(|entry| entry.tier == tier) {
+            entry.cell = BucketCell::with_state(new.inherit(&old, entry.cell.state(), now, inheritance));
+        }
+        if tier == Q::Tier::default() {
+            self.absent = new.inherit(&old, self.absent, now, inheritance);
+        }
+        self.quotas.replace(tier, new);
+    }
+
+    /// Looks at the next `slots` slots, and drops the entries there that equal an absent key.
+    pub(super) fn clean_some(&mut self, now: Nanos, slots: usize) {
+        let buckets = self.table.num_buckets();
+        for _ in 0..slots.min(buckets) {
+            // The table may be another one than last time.
+            let slot = if self.cursor < buckets { self.cursor } else { 0 };
+            self.cursor = slot + 1;
+            self.clean_slot(slot, now);
+        }
+    }
+
+    /// Looks at all of them.
+    pub(super) fn clean_all(&mut self, now: Nanos) {
+        for slot in 0..self.table.num_buckets() {
+            self.clean_slot(slot, now);
+        }
+    }
+
+    #[inline]
+    fn clean_slot(&mut self, slot: usize, now: Nanos) {
+        let Some(entry) = self.table.get_bucket(slot) else { return };
+        let step = self.quotas.step(Q::Tier::default());
+        let state = entry.cell.state();
+        // An absent key has the default quota, and is full, except for a while after a change that leaves new keys less.
+        let equals_absent =
+            entry.tier == Q::Tier::default() && step.is_full(state, now) && step.is_full(self.absent, now);
+        if equals_absent {
+            if let Ok(entry) = self.table.get_bucket_entry(slot) {
+                // First, because dropping the key may panic.
+                self.absent = BucketState::from_bits(self.absent.to_bits().max(state.to_bits()));
+                entry.remove();
+            }
+        }
+    }
+
+    /// Makes room for as many entries as a third of those that are left after a full pass, and for one at least: with what
+    /// the pass freed, or else in a table made anew, larger or smaller, without what dropped entries left behind.
+    ///
+    /// So the next full pass is that many insertions away, and a table never takes more than [`most_bytes`] says.
+    fn make_room(&mut self, now: Nanos, hash_of: impl Fn(&K) -> u64) {
+        self.clean_all(now);
+        let needed = self.table.len() + self.table.len() / 3 + 1;
+        if self.table.capacity() >= needed {
+            return;
+        }
+        self.rebuild(needed, hash_of);
+    }
+
+    /// Makes the table smaller where it has four slots or more for each entry it needs.
+    pub(super) fn shrink(&mut self, hash_of: impl Fn(&K) -> u64) {
+        let needed = self.table.len() + self.table.len() / 3;
+        if self.table.num_buckets() / 4 > needed {
+            self.rebuild(needed, hash_of);
+        }
+    }
+
+    fn rebuild(&mut self, capacity: usize, hash_of: impl Fn(&K) -> u64) {
+        self.cursor = 0;
+        let hash_of = |entry: &Entry<K, Q::Tier>| hash_of(&entry.key);
+        for entry in core::mem::replace(&mut self.table, HashTable::with_capacity(capacity)) {
+            self.table.insert_unique(hash_of(&entry), entry, hash_of);
+        }
+    }
+}
+
+/// The most bytes that the table of a shard takes that never held more than `keys` keys, the old one included while a new
+/// one is made.
+pub(super) const fn most_bytes<K, T>(keys: usize) -> usize {
+    // A slot also has a control byte. A table has room for `keys * 4 / 3 + 1` keys in 7/8 of its slots, the number of which
+    // is rounded up to a power of two: less than 64/21 slots a key. Two tables exist while one replaces the other.
+    let slot = size_of::<Entry<K, T>>() + 1;
+    let slots = keys.saturating_mul(128) / 21 + 2 * SMALLEST_TABLE;
+    slots.saturating_mul(slot).saturating_add(2 * TABLE_EXTRA)
+}
+
+/// The slots of the smallest table, and what a smaller number is rounded up to.
+const SMALLEST_TABLE: usize = 4;
+/// Trailing control bytes and what aligning them takes, each at most one group of 16.
+const TABLE_EXTRA: usize = 32;

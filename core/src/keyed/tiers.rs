@@ -1,0 +1,148 @@
+//! Keys with quotas of their own, and quotas that change while they are used.
+
+use core::fmt;
+use core::hash::{BuildHasher, Hash};
+
+use lock_api::RawRwLock;
+
+use super::limiter::KeyedTokenBucket;
+use super::lookup::Lookup;
+use super::options::KeyedOptions;
+use super::quotas::{Quotas, Tiers};
+use super::shard::Entry;
+use crate::{BucketCell, BucketStep, Clock, Inheritance, Nanos, Observer, Quota};
+
+impl<K, R: RawRwLock, S, C: Clock> KeyedTokenBucket<K, R, S, C, (), Tiers> {
+    /// No keys yet. Keys have the options' limit as `Tier(0)`, and `others` are the quotas from `Tier(1)` on, up to 255.
+    ///
+    /// ```
+    /// use std::hash::RandomState;
+    /// use sluicegate_core::{Inheritance, KeyedTokenBucket, ManualClock, Nanos, Tier, Tiers, quota};
+    ///
+    /// type Store = KeyedTokenBucket<String, parking_lot::RawRwLock, RandomState, ManualClock, (), Tiers>;
+    /// const PAID: Tier = Tier(1);
+    ///
+    /// let store = Store::with_tiers(quota!("10/1m"), &[quota!("100/1m")], RandomState::new(), ManualClock::new());
+    /// store.set_tier_at("ada", PAID, Nanos::ZERO, Inheritance::Full)?;
+    /// assert!(store.try_acquire("ada", 100).is_ok());
+    /// assert!(store.try_acquire("grace", 11).is_err());
+    /// # Ok::<(), sluicegate_core::SetTierError>(())
+    /// ```
+    pub fn with_tiers(options: impl Into<KeyedOptions>, others: &[Quota], hasher: S, clock: C) -> Self {
+        Self::with_quotas(options.into(), hasher, clock, |default| Tiers::new(default, others))
+    }
+}
+
+impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedTokenBucket<K, R, S, C, O, Q> {
+    /// The tier of `key`: the default where it is not in the store.
+    pub fn tier<B: Lookup<K> + ?Sized>(&self, key: &B) -> Q::Tier {
+        self.with_entry(key, |_, entry| entry.tier).unwrap_or_default()
+    }
+
+    /// Gives `key` another tier. What it has spent is settled at `now` under its old quota, and `inheritance` says what it
+    /// keeps of that; see [`BucketStep::inherit`].
+    ///
+    /// It is one step against racing requests: each is decided wholly before or wholly after. A key that has another tier
+    /// than the default is in the store until it is given the default again or removed, also when it has spent nothing.
+    ///
+    /// # Errors
+    /// [`SetTierError::UnknownTier`] and [`SetTierError::TooManyKeys`]. Then nothing has changed.
+    pub fn set_tier_at<B: Lookup<K> + ?Sized>(
+        &self,
+        key: &B,
+        tier: Q::Tier,
+        now: Nanos,
+        inheritance: Inheritance,
+    ) -> Result<(), SetTierError> {
+        let Some((hash, index, mut open)) = self.open_for(key) else { return Err(SetTierError::UnknownTier) };
+        if !open.shard.quotas().has(tier) {
+            return Err(SetTierError::UnknownTier);
+        }
+        if open.shard.find(hash, key).is_none() {
+            if tier == Q::Tier::default() {
+                return Ok(());
+            }
+            open.shard.clean_some(now, 1);
+            if !self.claim(&mut open, index, now) {
+                return Err(SetTierError::TooManyKeys);
+            }
+            let (_, state) = open.shard.absent();
+            let entry = Entry { key: key.to_key(), cell: BucketCell::with_state(state), tier: Q::Tier::default() };
+            open.shard.insert(hash, entry, now, |key| self.hasher.hash_one(key));
+        }
+        open.shard.set_tier(hash, key, tier, now, inheritance);
+        Ok(())
+    }
+
+    /// Changes the quota of a tier, for all keys that have it. What each has spent is settled at `now` under the old quota,
+    /// and `inheritance` says what it keeps of that; see [`BucketStep::inherit`].
+    ///
+    /// It is one step for each key against racing requests, and for all keys of a shard. Shards are changed one at a time, each
+    /// locked for some nanoseconds a key, so for that long one key may still have the old quota where another already has the
+    /// new one. Keys that are not in the store are new keys of the default tier, and keep what any full bucket keeps: with
+    /// [`Inheritance::Level`] a larger capacity is theirs only once it has been refilled.
+    ///
+    /// # Errors
+    /// [`SetTierError::UnknownTier`], and then nothing has changed. So it is where the store was made with no quota.
+    pub fn set_quota_at(
+        &self,
+        tier: Q::Tier,
+        quota: Quota,
+        now: Nanos,
+        inheritance: Inheritance,
+    ) -> Result<(), SetTierError> {
+        let step = BucketStep::new(quota);
+        let has_tier = self.shards.first().is_some_and(|shard| shard.read().quotas().has(tier));
+        if !has_tier {
+            return Err(SetTierError::UnknownTier);
+        }
+        for index in 0..self.shards.len() {
+            self.open(index).shard.set_quota(tier, step, now, inheritance);
+        }
+        Ok(())
+    }
+}
+
+impl<K: Hash, R: RawRwLock, S: BuildHasher, C: Clock, O: Observer, Q: Quotas> KeyedTokenBucket<K, R, S, C, O, Q> {
+    /// Gives `key` another tier now; see [`set_tier_at`](Self::set_tier_at).
+    ///
+    /// # Errors
+    /// As `set_tier_at`.
+    pub fn set_tier<B: Lookup<K> + ?Sized>(
+        &self,
+        key: &B,
+        tier: Q::Tier,
+        inheritance: Inheritance,
+    ) -> Result<(), SetTierError> {
+        self.set_tier_at(key, tier, self.reading(), inheritance)
+    }
+
+    /// Changes the quota of a tier now; see [`set_quota_at`](Self::set_quota_at).
+    ///
+    /// # Errors
+    /// As `set_quota_at`.
+    pub fn set_quota(&self, tier: Q::Tier, quota: Quota, inheritance: Inheritance) -> Result<(), SetTierError> {
+        self.set_quota_at(tier, quota, self.reading(), inheritance)
+    }
+}
+
+/// Why a tier was not set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SetTierError {
+    /// The store has no such tier; it is the caller's mistake.
+    UnknownTier,
+    /// The key is new, and there are as many keys as there may be. Come back once some have become full again.
+    TooManyKeys,
+}
+
+impl fmt::Display for SetTierError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::UnknownTier => "the store has no such tier",
+            Self::TooManyKeys => "too many keys, retry once some have become full again",
+        })
+    }
+}
+
+impl core::error::Error for SetTierError {}
