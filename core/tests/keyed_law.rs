@@ -1,0 +1,253 @@
+//! The keyed store against a slow model that never forgets: a map from each key to its tier and the state of its step.
+#![cfg(feature = "keyed")]
+
+mod support;
+
+use core::hash::BuildHasherDefault;
+use core::num::NonZeroUsize;
+use core::time::Duration;
+use std::collections::HashMap;
+use std::hash::DefaultHasher;
+
+use proptest::prelude::*;
+use sluicegate_core::{
+    BucketState, BucketStep, DecidedBy, Inheritance, KeyedOptions, KeyedTokenBucket, ManualClock, Nanos, Overflow,
+    Quota, Tier, Tiers, quota,
+};
+use support::cases;
+
+type Store = KeyedTokenBucket<u8, parking_lot::RawRwLock, BuildHasherDefault<DefaultHasher>, ManualClock, (), Tiers>;
+
+#[derive(Clone, Debug)]
+enum Op {
+    Acquire(u8, u64),
+    Refund(u8, u64),
+    Reset(u8),
+    Remove(u8),
+    CleanUp,
+    SetTier(u8, u8, Inheritance),
+    SetQuota(u8, Quota, Inheritance),
+}
+
+/// Quotas that are full again within some seconds, with and without an exact grid.
+fn small_quota() -> impl Strategy<Value = Quota> {
+    prop::sample::select(vec![
+        quota!("1/1s"),
+        quota!("5/1s burst 2"),
+        quota!("7/3s burst 4"),
+        quota!("2/1s burst 6"),
+        quota!("999999937/1s burst 3"),
+        quota!("3/1s debt 2"),
+    ])
+}
+
+fn inheritance() -> impl Strategy<Value = Inheritance> {
+    prop::sample::select(vec![
+        Inheritance::Level,
+        Inheritance::Spent,
+        Inheritance::Fraction,
+        Inheritance::Full,
+        Inheritance::Empty,
+    ])
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let key = 0..12_u8;
+    prop_oneof![
+        12 => (key.clone(), 0..5_u64).prop_map(|(key, cost)| Op::Acquire(key, cost)),
+        2 => (key.clone(), 0..3_u64).prop_map(|(key, cost)| Op::Refund(key, cost)),
+        1 => key.clone().prop_map(Op::Reset),
+        1 => key.clone().prop_map(Op::Remove),
+        2 => Just(Op::CleanUp),
+        1 => (key, 0..3_u8, inheritance()).prop_map(|(key, tier, inheritance)| Op::SetTier(key, tier, inheritance)),
+        1 => (0..3_u8, small_quota(), inheritance()).prop_map(|(tier, quota, how)| Op::SetQuota(tier, quota, how)),
+    ]
+}
+
+/// Spans that are mostly short beside what refills a bucket, and sometimes long.
+fn span() -> impl Strategy<Value = u64> {
+    prop_oneof![4 => 0..300_000_000_u64, 1 => 0..3_000_000_000_u64, 1 => Just(0), 1 => Just(20_000_000_000)]
+}
+
+struct Model {
+    steps: [BucketStep; 3],
+    /// What a key has that was never used or set up, in the default tier.
+    new: BucketState,
+    keys: HashMap<u8, (Tier, BucketState)>,
+    shared: (BucketStep, BucketState),
+}
+
+impl Model {
+    fn new(quotas: [Quota; 3], shared: Quota) -> Self {
+        Self {
+            steps: quotas.map(BucketStep::new),
+            new: BucketState::FULL,
+            keys: HashMap::new(),
+            shared: (BucketStep::new(shared), BucketState::FULL),
+        }
+    }
+
+    fn of(&self, key: u8) -> (Tier, BucketState, &BucketStep) {
+        let (tier, state) = self.keys.get(&key).copied().unwrap_or((Tier(0), self.new));
+        (tier, state, &self.steps[usize::from(tier.0)])
+    }
+
+    fn set(&mut self, key: u8, state: BucketState) {
+        let (tier, ..) = self.of(key);
+        self.keys.insert(key, (tier, state));
+    }
+
+    fn set_quota(&mut self, tier: u8, quota: Quota, now: Nanos, inheritance: Inheritance) {
+        let (old, new) = (self.steps[usize::from(tier)], BucketStep::new(quota));
+        self.steps[usize::from(tier)] = new;
+        for (of, state) in self.keys.values_mut() {
+            if of.0 == tier {
+                *state = new.inherit(&old, *state, now, inheritance);
+            }
+        }
+        if tier == 0 {
+            self.new = new.inherit(&old, self.new, now, inheritance);
+        }
+    }
+}
+
+const QUOTAS: [Quota; 3] = [quota!("3/1s"), quota!("7/3s burst 5"), quota!("4/2s debt 1")];
+const SHARED: Quota = quota!("2/1s");
+
+fn store(cap: usize, shards: usize) -> Store {
+    let options = KeyedOptions::new(QUOTAS[0])
+        .cap(cap)
+        .overflow(Overflow::Shared(SHARED.into()))
+        .shards(NonZeroUsize::new(shards).unwrap());
+    Store::with_tiers(options, &QUOTAS[1..], BuildHasherDefault::default(), ManualClock::new())
+}
+
+proptest! {
+    #![proptest_config(cases(300))]
+
+    // No reading is earlier than one before: every answer is that of the model, whatever was dropped in between.
+    #[test]
+    fn d01_dropping_changes_no_answer(
+        ops in prop::collection::vec((op(), span()), 1..150),
+        cap in prop_oneof![Just(100_usize), 1..6_usize],
+        shards in prop::sample::select(vec![1_usize, 2, 4]),
+    ) {
+        let store = store(cap, shards);
+        let mut model = Model::new(QUOTAS, SHARED);
+        let mut now = Nanos::from_secs(5);
+        for (op, span) in ops {
+            now = now + Duration::from_nanos(span);
+            match op {
+                Op::Acquire(key, cost) => {
+                    let is_known = store.inspect_at(&key, now).is_some();
+                    let was_full = store.len() == cap;
+                    let foreseen = store.foresee_at(&key, now, cost);
+                    let decided = store.decide_at(&key, now, cost);
+                    let (_, state, step) = model.of(key);
+                    match decided.by {
+                        DecidedBy::Key => {
+                            let (next, expected) = step.try_acquire(state, now, cost);
+                            prop_assert_eq!(decided.decision, expected);
+                            if foreseen.by == DecidedBy::Key {
+                                prop_assert_eq!(foreseen.decision, expected);
+                            }
+                            if next != state {
+                                model.set(key, next);
+                            }
+                        }
+                        DecidedBy::Overflow => {
+                            prop_assert!(!is_known && was_full, "the overflow decided on {key}");
+                            let (step, state) = model.shared;
+                            let (next, expected) = step.try_acquire(state, now, cost);
+                            prop_assert_eq!(decided.decision, expected);
+                            prop_assert_eq!(foreseen, decided);
+                            model.shared.1 = next;
+                        }
+                    }
+                }
+                Op::Refund(key, cost) => {
+                    // What is not in the store is full, so that nothing can be given back.
+                    let (_, state, step) = model.of(key);
+                    let next = step.refund(state, cost);
+                    if store.refund(&key, cost) {
+                        model.set(key, next);
+                    }
+                }
+                Op::Reset(key) => {
+                    if store.reset(&key) {
+                        model.set(key, BucketState::FULL);
+                    }
+                }
+                Op::Remove(key) => {
+                    store.remove(&key);
+                    model.keys.remove(&key);
+                }
+                Op::CleanUp => store.clean_up_at(now),
+                Op::SetTier(key, tier, inheritance) => {
+                    let (old_tier, state, old) = model.of(key);
+                    // A key that is absent has the default already, and giving it that changes nothing.
+                    let is_absent = store.inspect_at(&key, now).is_none();
+                    let next = model.steps[usize::from(tier)].inherit(old, state, now, inheritance);
+                    let set = store.set_tier_at(&key, Tier(tier), now, inheritance);
+                    if set.is_ok() && !(is_absent && tier == 0) {
+                        prop_assert!(!is_absent || old_tier == Tier(0));
+                        model.keys.insert(key, (Tier(tier), next));
+                    }
+                }
+                Op::SetQuota(tier, quota, inheritance) => {
+                    store.set_quota_at(Tier(tier), quota, now, inheritance).unwrap();
+                    model.set_quota(tier, quota, now, inheritance);
+                }
+            }
+            prop_assert!(store.len() <= cap);
+            let mut present = 0;
+            for key in 0..12 {
+                let (tier, state, step) = model.of(key);
+                match store.inspect_at(&key, now) {
+                    Some(seen) => {
+                        present += 1;
+                        prop_assert_eq!(seen, step.inspect(state, now));
+                        prop_assert_eq!(store.tier(&key), tier);
+                    }
+                    None => prop_assert_eq!(
+                        (tier, step.inspect(state, now)),
+                        (Tier(0), model.steps[0].inspect(model.new, now)),
+                        "{} was dropped and was not what a new key is", key
+                    ),
+                }
+            }
+            prop_assert_eq!(store.len(), present);
+        }
+    }
+
+    // Readings of any kind: nothing is admitted that would not have been without clean-up.
+    #[test]
+    fn d03_dropping_admits_nothing_under_any_clock(
+        ops in prop::collection::vec((0..8_u8, 0..4_u64, any::<bool>(), reading()), 1..200),
+        shards in prop::sample::select(vec![1_usize, 4]),
+    ) {
+        let store = store(100, shards);
+        let mut model = Model::new(QUOTAS, SHARED);
+        for (key, cost, cleans, now) in ops {
+            if cleans {
+                store.clean_up_at(now);
+            }
+            let decision = store.try_acquire_at(&key, now, cost);
+            let (_, state, step) = model.of(key);
+            let (next, expected) = step.try_acquire(state, now, cost);
+            if decision.is_ok() {
+                prop_assert!(expected.is_ok(), "{key} got {cost} at {now:?}, which it had spent");
+                model.set(key, next);
+            }
+        }
+    }
+}
+
+/// Readings ahead, behind and anywhere.
+fn reading() -> impl Strategy<Value = Nanos> {
+    prop_oneof![
+        6 => (0..5_000_000_000_u64).prop_map(Nanos::new),
+        1 => any::<u64>().prop_map(Nanos::new),
+        1 => prop::sample::select(vec![Nanos::ZERO, Nanos::MAX, Nanos::HORIZON]),
+    ]
+}
