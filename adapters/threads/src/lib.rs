@@ -7,6 +7,8 @@ extern crate alloc;
 mod coarse_clock;
 #[cfg(feature = "cpu")]
 mod cpu_shard;
+#[cfg(feature = "keyed")]
+mod keyed;
 mod limiters;
 mod os_clock;
 mod thread_shard;
@@ -21,6 +23,10 @@ pub use sluicegate_core::*;
 pub use coarse_clock::{CoarseClock, CoarseClockError};
 #[cfg(feature = "cpu")]
 pub use cpu_shard::CpuShard;
+#[cfg(feature = "keyed")]
+pub use keyed::{CoarseKeyedTokenBucket, KeyedTokenBucket, SeededState, TieredTokenBucket};
+#[cfg(all(feature = "keyed", feature = "tsc"))]
+pub use keyed::{TscKeyedTokenBucket, TscTieredTokenBucket};
 pub use limiters::{
     CoarseShardedWindow, CoarseTokenBucket, ShardedWindow, TokenBucket, sharded_window, sharded_window_with,
     shards_for_this_machine,

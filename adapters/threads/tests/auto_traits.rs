@@ -29,6 +29,14 @@ table! {
     sluicegate_threads::TscShardedWindow: Send Sync Unpin;
 }
 
+#[cfg(feature = "keyed")]
+table! {
+    sluicegate_threads::KeyedTokenBucket<String>: Send Sync Unpin;
+    sluicegate_threads::CoarseKeyedTokenBucket<String>: Send Sync Unpin;
+    sluicegate_threads::TieredTokenBucket<String>: Send Sync Unpin;
+    sluicegate_threads::SeededState: Send Sync Unpin Clone Default;
+}
+
 #[cfg(feature = "cpu")]
 table! {
     sluicegate_threads::CpuShard: Send Sync Unpin Copy Default;
