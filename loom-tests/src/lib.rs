@@ -19,18 +19,23 @@ pub mod bucket;
 pub mod counter;
 mod doors;
 pub mod hierarchy;
+pub mod keyed;
 pub mod known_bad;
 pub mod pacer;
 pub mod permits;
+mod lock;
 pub mod scripts;
 mod shim;
+mod store;
 pub mod window;
 
 pub use doors::{
     Adjustable, Answer, Bucket, CoreAdjustable, CoreBucket, CoreCounter, CorePacer, CorePermits, CoreTree, CoreWindow,
     Counter, Held, Pacer, Permits, Seat, Taken, Tree, Window,
 };
+pub use lock::ModelLock;
 pub use shim::{Bound, model, models, race2, race3};
+pub use store::{CoreStore, Parity, ParityHasher, Served, Store};
 
 /// Asserts a promise within a model. The words it fails with tell a broken promise from a limit of the model checker.
 #[macro_export]

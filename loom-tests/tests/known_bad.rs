@@ -154,6 +154,25 @@ planted! { CompactCounter: CounterFlaws;
     counter_refunds_unchecked: REFUNDS_UNCHECKED in counter::refund_against_refund within 2;
 }
 
+planted! { CompactStore: StoreFlaws;
+    /// Two first uses both find the key absent, and both add it.
+    store_adds_unseen: ADDS_UNSEEN in keyed::first_use_of_two within 2;
+    /// Two read the same state of a present key, both store theirs.
+    store_stores_back: STORES_BACK in keyed::last_token_of_a_present_key within 2;
+    /// What was spent is gone with the key, and the next request gets it again.
+    store_drops_spent: DROPS_SPENT in keyed::clean_up_of_a_spent_key within 2;
+    /// A key that was full is spent when it is dropped.
+    store_drops_by_an_old_look: DROPS_BY_AN_OLD_LOOK in keyed::clean_up_against_acquire within 2;
+    /// A caller with an earlier reading gets what was spent at that reading.
+    store_forgets_what_it_dropped: FORGETS_WHAT_IT_DROPPED in keyed::clean_up_against_late_reading within 2;
+    /// Two see the same last place.
+    store_counts_late: COUNTS_LATE in keyed::last_place_of_two within 2;
+    /// A request between reading a state and putting the converted one back is undone.
+    store_converts_among_readers: CONVERTS_AMONG_READERS in keyed::change_of_quota_against_acquire within 2;
+    /// A new key has more than a full one kept.
+    store_forgets_absent_keys: FORGETS_ABSENT_KEYS in keyed::change_of_quota_against_first_use within 2;
+}
+
 /// Asserts that the model fails, and fails by a promise rather than by a limit of the model checker.
 #[cfg(sluicegate_loom)]
 fn assert_found(bound: sluicegate_loom_tests::Bound, body: impl Fn() + Send + Sync + 'static) {

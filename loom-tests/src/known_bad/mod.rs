@@ -9,6 +9,7 @@ mod counter;
 mod hierarchy;
 mod pacer;
 mod permits;
+mod keyed;
 mod window;
 
 pub use adjustable::{AdjustableFlaws, CompactAdjustable};
@@ -17,6 +18,7 @@ pub use counter::{CompactCounter, CounterFlaws};
 pub use hierarchy::{CompactTree, HierarchyFlaws};
 pub use pacer::{CompactPacer, PacerFlaws, Slot};
 pub use permits::{CompactPermits, PermitFlaws};
+pub use keyed::{CompactStore, StoreFlaws};
 pub use window::{CompactWindow, WindowFlaws};
 
 /// No bug.
@@ -29,4 +31,5 @@ impl CounterFlaws for Sound {}
 impl HierarchyFlaws for Sound {}
 impl PacerFlaws for Sound {}
 impl PermitFlaws for Sound {}
+impl StoreFlaws for Sound {}
 impl WindowFlaws for Sound {}
