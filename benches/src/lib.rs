@@ -8,6 +8,7 @@ extern crate alloc;
 
 pub mod accuracy;
 pub mod interleaved;
+pub mod keyed;
 pub mod record;
 pub mod rival;
 pub mod single_step;

@@ -75,6 +75,29 @@ pub fn single_step_page(results: &[(Heat, Vec<Timing>)], effort: Effort) -> Stri
         effort.calls,
         conditions()
     );
+    write_tables(&mut page, results);
+    page
+}
+
+/// The page about decisions for one of many keys.
+pub fn keyed_page(results: &[(Heat, Vec<Timing>)]) -> String {
+    let mut page = format!(
+        "# Decisions for one of many keys\n\n`u64` keys, one thread, no contention, 10^9 tokens per second and key. Contestants of a \
+         table take turns in one process, in changing order; a figure is the median over the rounds, in nanoseconds, with the loop \
+         and the making of a key around it; the ratio is the median of the rounds' ratios to the first row. All keep their keys in \
+         hash tables behind locks that many readers share, governor in DashMap.\n\n{}",
+        conditions().replace("--bench record", "--bench keyed_record")
+    );
+    write_tables(&mut page, results);
+    page
+}
+
+/// The head of the page about the memory of keys.
+pub fn memory_head() -> String {
+    format!("# The memory of keys\n\n{}", conditions().replace("--bench record", "--bench keyed_memory"))
+}
+
+fn write_tables(page: &mut String, results: &[(Heat, Vec<Timing>)]) {
     for (heat, timings) in results {
         let _ = write!(
             page,
@@ -95,7 +118,6 @@ pub fn single_step_page(results: &[(Heat, Vec<Timing>)], effort: Effort) -> Stri
             );
         }
     }
-    page
 }
 
 /// What this run is of, as lines of a list.

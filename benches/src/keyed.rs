@@ -1,0 +1,256 @@
+//! What a decision for one of many keys costs, on one thread without contention.
+
+use alloc::boxed::Box;
+use core::cell::Cell;
+use core::hash::{BuildHasher, Hash};
+use core::hint::black_box;
+use std::hash::RandomState;
+
+use dashmap::DashMap;
+use governor::clock::Clock as GovernorClock;
+use governor::middleware::NoOpMiddleware;
+use governor::state::InMemoryState;
+use governor::{Quota, RateLimiter};
+use parking_lot::RawRwLock;
+use sluicegate_threads::sluicegate_core::KeyedTokenBucket;
+use sluicegate_threads::{KeyedOptions, ManualClock, Nanos, SeededState, TscClock, quota};
+
+use crate::interleaved::{Contestant, Effort};
+use crate::rival::{self, Given, Quanta};
+use crate::single_step::Heat;
+
+/// governor's keyed limiter, on the store that it has by default, with any hasher and clock.
+pub type Rival<K, S, C> =
+    RateLimiter<K, DashMap<K, InMemoryState, S>, C, NoOpMiddleware<<C as GovernorClock>::Instant>>;
+
+/// Ours with any hasher and clock.
+pub type Ours<K, S, C> = KeyedTokenBucket<K, RawRwLock, S, C>;
+
+/// Which keys are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keys {
+    /// One.
+    Hot,
+    /// Any of a million, each as likely as the others.
+    Uniform,
+    /// Ever new ones; a turn begins with an empty store.
+    New,
+}
+
+/// Tables, each made only when it is its turn, because some of them take much memory.
+pub fn heats() -> Vec<(Effort, fn() -> Heat)> {
+    let (short, long) = (Effort { rounds: 501, calls: 4_000 }, Effort { rounds: 301, calls: 20_000 });
+    vec![
+        (short, || as_used("One hot key, as each is used", Keys::Hot)),
+        (short, || same::<RandomState, 10>("One hot key, both SipHash", Keys::Hot)),
+        (short, || same::<SeededState, 20>("One hot key, both ahash", Keys::Hot)),
+        (short, || as_used("A million keys, as each is used", Keys::Uniform)),
+        (short, || same::<RandomState, 30>("A million keys, both SipHash", Keys::Uniform)),
+        (short, || same::<SeededState, 40>("A million keys, both ahash", Keys::Uniform)),
+        (long, || as_used("First uses, as each is used", Keys::New)),
+        (long, || same::<SeededState, 60>("First uses, both ahash", Keys::New)),
+    ]
+}
+
+const GOVERNOR: &str = "governor, its clock";
+const GOVERNOR_GIVEN: &str = "governor, reading given";
+const OURS: &str = "`KeyedTokenBucket`, `TscClock`";
+const OURS_GIVEN: &str = "`KeyedTokenBucket`, reading given";
+
+/// Each with its default hasher: governor's is SipHash, ours ahash.
+fn as_used(title: &'static str, keys: Keys) -> Heat {
+    Heat {
+        title,
+        note: "governor is `RateLimiter::keyed` as shipped: SipHash, its default clock, the counter that `TscClock` reads. Ours \
+               has its default hasher, ahash with seeds. `reading given` is for a request that has read the clock already.",
+        baseline: GOVERNOR,
+        targets: &[(OURS, 0.5), (OURS_GIVEN, 0.5)],
+        contestants: vec![
+            shipped(keys),
+            governor_given::<RandomState, 1>(GOVERNOR_GIVEN, keys),
+            ours_timed::<SeededState>(OURS, keys),
+            ours_given::<SeededState>(OURS_GIVEN, keys),
+        ],
+    }
+}
+
+/// Both with one hasher, on one kind of clock in each of the two pairs.
+fn same<S, const ID: u32>(title: &'static str, keys: Keys) -> Heat
+where
+    S: BuildHasher + Clone + Default + 'static,
+{
+    Heat {
+        title,
+        note: "The same hasher for both. The first and third read the same counter, the second and fourth are given a reading.",
+        baseline: GOVERNOR,
+        targets: &[(OURS, 0.5), (OURS_GIVEN, 0.5)],
+        contestants: vec![
+            governor_timed::<S, ID>(GOVERNOR, keys),
+            governor_given::<S, ID>(GOVERNOR_GIVEN, keys),
+            ours_timed::<S>(OURS, keys),
+            ours_given::<S>(OURS_GIVEN, keys),
+        ],
+    }
+}
+
+fn shipped(keys: Keys) -> Contestant<'static> {
+    let quota = Quota::per_second(rival::count(1_000_000_000));
+    contestant(
+        GOVERNOR,
+        keys,
+        move || RateLimiter::<u64, _, _, _>::keyed(quota),
+        |limiter, key| {
+            black_box(limiter.check_key(key).is_ok());
+        },
+    )
+}
+
+fn governor_timed<S, const ID: u32>(name: &'static str, keys: Keys) -> Contestant<'static>
+where
+    S: BuildHasher + Clone + Default + 'static,
+{
+    contestant(
+        name,
+        keys,
+        || rival_on::<u64, S, _>(Quanta::<ID>::default()),
+        |limiter, key| {
+            black_box(limiter.check_key(key).is_ok());
+        },
+    )
+}
+
+fn governor_given<S, const ID: u32>(name: &'static str, keys: Keys) -> Contestant<'static>
+where
+    S: BuildHasher + Clone + Default + 'static,
+{
+    let reading: &'static Cell<u64> = Box::leak(Box::new(Cell::new(0)));
+    contestant(
+        name,
+        keys,
+        move || rival_on::<u64, S, _>(Given::<ID>(reading)),
+        move |limiter, key| {
+            reading.set(black_box(reading.get() + 1));
+            black_box(limiter.check_key(key).is_ok());
+        },
+    )
+}
+
+fn ours_timed<S: BuildHasher + Default + 'static>(name: &'static str, keys: Keys) -> Contestant<'static> {
+    contestant(
+        name,
+        keys,
+        || Ours::<u64, S, _>::with_clock(options(), TscClock::new()),
+        |limiter, key| {
+            black_box(limiter.try_acquire(key, 1).is_ok());
+        },
+    )
+}
+
+fn ours_given<S: BuildHasher + Default + 'static>(name: &'static str, keys: Keys) -> Contestant<'static> {
+    let mut now = 0;
+    contestant(
+        name,
+        keys,
+        || Ours::<u64, S, _>::with_clock(options(), ManualClock::new()),
+        move |limiter, key| {
+            now += 1;
+            black_box(limiter.try_acquire_at(key, Nanos::new(black_box(now)), 1).is_ok());
+        },
+    )
+}
+
+/// Rate and burst of a billion a second, which both express exactly and nobody uses up.
+fn options() -> KeyedOptions {
+    KeyedOptions::new(quota!("1000000000/1s"))
+}
+
+/// governor with any hasher and clock.
+pub fn rival_on<K: Clone + Eq + Hash, S, C>(clock: C) -> Rival<K, S, C>
+where
+    S: BuildHasher + Clone + Default,
+    C: GovernorClock,
+{
+    let quota = Quota::per_second(rival::count(1_000_000_000));
+    RateLimiter::new(quota, DashMap::with_hasher(S::default()), clock)
+}
+
+fn contestant<L: 'static>(
+    name: &'static str,
+    keys: Keys,
+    make: impl Fn() -> L + 'static,
+    mut ask: impl FnMut(&L, &u64) + 'static,
+) -> Contestant<'static> {
+    let mut numbers = Numbers::default();
+    match keys {
+        Keys::Hot => {
+            let limiter = make();
+            Contestant::new(name, move || ask(&limiter, black_box(&7)))
+        }
+        Keys::Uniform => {
+            let limiter = make();
+            (0..MILLION).for_each(|key| ask(&limiter, &key));
+            Contestant::new(name, move || ask(&limiter, &numbers.below(MILLION)))
+        }
+        Keys::New => Contestant::of_turns(name, move |calls| {
+            let limiter = make();
+            for _ in 0..calls {
+                ask(&limiter, &numbers.next());
+            }
+        }),
+    }
+}
+
+const MILLION: u64 = 1_000_000;
+
+/// Numbers without a pattern: xorshift, which costs a nanosecond, for every contestant.
+#[derive(Clone, Debug)]
+pub struct Numbers(u64);
+
+impl Default for Numbers {
+    fn default() -> Self {
+        Self(0x9e37_79b9_7f4a_7c15)
+    }
+}
+
+impl Numbers {
+    /// The next number; the same one comes only after 2^64 - 1 others.
+    #[allow(clippy::should_implement_trait, reason = "it never ends")]
+    #[inline]
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    /// A number below `bound`.
+    #[inline]
+    pub fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_heat_runs_and_names_its_own_contestants() {
+        for (_, make) in heats() {
+            let mut heat = make();
+            let timings = heat.run(Effort::TRIAL);
+            for name in heat.targets.iter().map(|(name, _)| *name).chain([heat.baseline]) {
+                assert!(timings.iter().any(|timing| timing.name == name), "{}: {name}", heat.title);
+            }
+        }
+    }
+
+    #[test]
+    fn nobody_runs_out() {
+        let ours = Ours::<u64, SeededState, _>::with_clock(options(), TscClock::new());
+        let rival = rival_on::<u64, SeededState, _>(Quanta::<99>::default());
+        for _ in 0..10_000 {
+            assert!(ours.try_acquire(&7, 1).is_ok() && rival.check_key(&7).is_ok());
+        }
+    }
+}
