@@ -274,6 +274,16 @@ fn d03_a_place_is_found_in_another_shard_too() {
 }
 
 #[test]
+fn d03_a_place_that_a_first_use_makes_is_its_own() {
+    let options = options(quota!("1/1s")).cap(1).overflow(Overflow::Deny).shards(NonZeroUsize::MIN);
+    let store: Store<u32> = Store::new(options);
+    for key in 0..10 {
+        assert!(store.try_acquire_at(&key, after(u64::from(key)), 1).is_ok());
+        assert_eq!(store.len(), 1);
+    }
+}
+
+#[test]
 fn a_cap_of_nothing_leaves_everything_to_the_overflow() {
     let store: Store<u32> = Store::new(options(quota!("5/1h")).cap(0));
     let admitted = (0..100).filter(|key| store.try_acquire(key, 1).is_ok()).count();
