@@ -1,11 +1,12 @@
 //! How many bytes does a key take, and what does a flood of five million keys do? Counted by the allocator.
 
+use core::alloc::{GlobalAlloc, Layout};
 use core::cell::Cell;
 use core::fmt::Write as _;
 use core::hash::Hash;
 use core::net::Ipv6Addr;
 use core::time::Duration;
-use std::alloc::{GlobalAlloc, Layout, System};
+use std::alloc::System;
 use std::time::Instant;
 
 use governor::{Quota, RateLimiter};

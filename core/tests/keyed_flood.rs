@@ -1,12 +1,13 @@
 //! A flood of keys that are never seen again, and the memory that it takes, counted by the allocator.
 #![cfg(feature = "keyed")]
 
+use core::alloc::{GlobalAlloc, Layout};
 use core::cell::Cell;
 use core::hash::BuildHasherDefault;
 use core::net::Ipv6Addr;
 use core::num::NonZeroUsize;
 use core::time::Duration;
-use std::alloc::{GlobalAlloc, Layout, System};
+use std::alloc::System;
 use std::hash::DefaultHasher;
 
 use sluicegate_core::{KeyedOptions, KeyedTokenBucket, ManualClock, Nanos, Overflow, quota};

@@ -264,13 +264,14 @@ fn d03_a_place_is_found_in_another_shard_too() {
     // One key per shard at most, so a new key's own shard has nothing to give.
     let store: Store<u32> = Store::new(options(quota!("1/1s")).cap(1).overflow(Overflow::Deny));
     assert!(store.try_acquire_at(&0, Nanos::ZERO, 1).is_ok());
-    for key in 1..100 {
+    let tries = (1..100).map(|key| {
         let now = after(u64::from(key));
         // Each try cleans one other shard of the four.
-        let tries = (1..=8).find(|_| store.try_acquire_at(&key, now, 1).is_ok());
-        assert!(tries.is_some_and(|tries| tries <= 4), "{key}: {tries:?}");
+        let tries = (1..=4).find(|_| store.try_acquire_at(&key, now, 1).is_ok());
         assert_eq!(store.len(), 1);
-    }
+        tries.unwrap_or_else(|| panic!("{key} found no place"))
+    });
+    assert!(tries.max() > Some(1), "all keys are in one shard");
 }
 
 #[test]

@@ -69,7 +69,7 @@ use crate::{BucketCell, CachePadded, Clock, Limit, Nanos, TokenBucket};
 /// assert_eq!(logins.len(), 2);
 /// ```
 pub struct KeyedTokenBucket<K, R, S, C, O = (), Q: Quotas = OneQuota> {
-    pub(super) shards: Box<[CachePadded<RwLock<R, Shard<K, Q>>>]>,
+    pub(super) shards: Box<[Locked<K, R, Q>]>,
     pub(super) hasher: S,
     pub(super) clock: C,
     pub(super) observer: O,
@@ -79,6 +79,9 @@ pub struct KeyedTokenBucket<K, R, S, C, O = (), Q: Quotas = OneQuota> {
     shared: CachePadded<TokenBucket<()>>,
     pub(super) counts: CachePadded<Counts>,
 }
+
+/// A shard on cache lines of its own, so that callers of two do not slow each other down.
+type Locked<K, R, Q> = CachePadded<RwLock<R, Shard<K, Q>>>;
 
 /// What all shards share, and no decision on a present key touches.
 pub(super) struct Counts {
@@ -198,7 +201,7 @@ impl<K, R, S, C, O, Q: Quotas> KeyedTokenBucket<K, R, S, C, O, Q> {
         let Some(mean) = self.cap().checked_div(shards) else { return 0 };
         let uneven = mean.isqrt().saturating_add(1).saturating_mul(6).saturating_add(2);
         let keys = mean.saturating_add(uneven).min(self.cap());
-        let shard = most_bytes::<K, Q::Tier>(keys).saturating_add(size_of::<CachePadded<RwLock<R, Shard<K, Q>>>>());
+        let shard = most_bytes::<K, Q::Tier>(keys).saturating_add(size_of::<Locked<K, R, Q>>());
         shard.saturating_mul(shards)
     }
 
