@@ -24,7 +24,7 @@ use crate::{BucketCell, CachePadded, Clock, Limit, Nanos, TokenBucket};
 ///
 /// # Guarantees
 ///
-/// - Each key's bucket keeps the law of [`TokenBucket`](crate::TokenBucket), from any number of racing callers. First use is
+/// - Each key's bucket keeps the law of [`TokenBucket`], from any number of racing callers. First use is
 ///   no exception: raced by any number, a new key admits exactly its limit.
 /// - A decision on a present key takes its shard's lock for reading only, and any number of them run at once. A new key, and
 ///   whatever drops keys, takes one shard's lock for writing.
