@@ -38,8 +38,8 @@ impl<K, Q: Quotas> Shard<K, Q> {
     #[inline(always)]
     pub(super) fn find<B: Lookup<K> + ?Sized>(&self, hash: u64, key: &B) -> Option<&Entry<K, Q::Tier>> {
         // Most keys of a table are in the slot that their hash names, and both its control byte and its entry can then be
-        // fetched at once, where a probe has to wait for the first to know the second: 0.6 of the time where keys are too
-        // many for a cache. Should hashbrown count slots another way, this finds nothing and costs a comparison.
+        // fetched at once, where a probe has to wait for the first to know the second: two thirds of the time where keys are
+        // too many for a cache. Should hashbrown count slots another way, this finds nothing and costs a comparison.
         let home = hash as usize & (self.table.num_buckets() - 1);
         if let Some(entry) = self.table.get_bucket(home) {
             if key.is(&entry.key) {
