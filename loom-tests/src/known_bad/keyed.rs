@@ -79,11 +79,11 @@ impl<F: StoreFlaws> CompactStore<F> {
         let before = entries.len();
         entries.retain(|(_, word)| {
             let state = BucketState::from_bits(word.load(Relaxed));
-            let stays = !F::DROPS_SPENT && !(step.is_full(state, now) && step.is_full(*absent, now));
-            if !stays && !F::FORGETS_WHAT_IT_DROPPED && !F::DROPS_SPENT {
+            let is_full = step.is_full(state, now) && step.is_full(*absent, now);
+            if is_full && !F::FORGETS_WHAT_IT_DROPPED {
                 *absent = BucketState::from_bits(absent.to_bits().max(state.to_bits()));
             }
-            stays
+            !(F::DROPS_SPENT || is_full)
         });
         self.keys.fetch_sub((before - entries.len()) as u64, Relaxed);
     }
