@@ -82,7 +82,7 @@ pub fn single_step_page(results: &[(Heat, Vec<Timing>)], effort: Effort) -> Stri
 /// The page about decisions for one of many keys.
 pub fn keyed_page(results: &[(Heat, Vec<Timing>)]) -> String {
     let mut page = format!(
-        "# Decisions for one of many keys\n\n`u64` keys, one thread, no contention, 10^9 tokens per second and key. Contestants of a \
+        "# Decisions for one of many keys\n\n`u64` keys, one thread, no contention, no request denied and no key dropped. Contestants of a \
          table take turns in one process, in changing order; a figure is the median over the rounds, in nanoseconds, with the loop \
          and the making of a key around it; the ratio is the median of the rounds' ratios to the first row. All keep their keys in \
          hash tables behind locks that many readers share, governor in DashMap.\n\n{}",
