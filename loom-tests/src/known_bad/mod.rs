@@ -7,18 +7,18 @@ mod adjustable;
 mod bucket;
 mod counter;
 mod hierarchy;
+mod keyed;
 mod pacer;
 mod permits;
-mod keyed;
 mod window;
 
 pub use adjustable::{AdjustableFlaws, CompactAdjustable};
 pub use bucket::{BucketFlaws, CompactBucket};
 pub use counter::{CompactCounter, CounterFlaws};
 pub use hierarchy::{CompactTree, HierarchyFlaws};
+pub use keyed::{CompactStore, StoreFlaws};
 pub use pacer::{CompactPacer, PacerFlaws, Slot};
 pub use permits::{CompactPermits, PermitFlaws};
-pub use keyed::{CompactStore, StoreFlaws};
 pub use window::{CompactWindow, WindowFlaws};
 
 /// No bug.
