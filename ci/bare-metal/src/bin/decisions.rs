@@ -1,0 +1,5 @@
+//! Prints what every script decides: on the host, and on a bare target through the emulator.
+
+#![cfg_attr(target_os = "none", no_std, no_main)]
+
+sluicegate_bare_metal::program!(sluicegate_bare_metal::run);
