@@ -11,6 +11,7 @@ use sluicegate_core::{
     ShardedWindow, SlidingCounter, SlidingCounterStep, TokenBucket, WindowLimit,
 };
 
+use crate::promise;
 use crate::shim::{give_way, thread_local};
 
 /// What was taken, or how long to wait. No model asks for more than the limit.
@@ -361,6 +362,15 @@ impl Seat {
     pub fn take(seat: usize) {
         SEAT.with(|chosen| chosen.set(seat));
     }
+
+    /// Makes a call during which the calling thread may not wait for another one: it stands for an interrupt handler, and
+    /// the other for what it interrupted.
+    pub fn without_waiting<T>(call: impl FnOnce() -> T) -> T {
+        MAY_WAIT.with(|may_wait| may_wait.set(false));
+        let result = call();
+        MAY_WAIT.with(|may_wait| may_wait.set(true));
+        result
+    }
 }
 
 impl ShardId for Seat {
@@ -369,6 +379,7 @@ impl ShardId for Seat {
     }
 
     fn give_way(&self, attempt: u32) {
+        promise!(MAY_WAIT.with(Cell::get), "who interrupts another waits for it, which is for ever");
         give_way(attempt);
     }
 }
@@ -376,6 +387,8 @@ impl ShardId for Seat {
 thread_local! {
     #[allow(clippy::missing_const_for_thread_local, reason = "loom's macro knows no constants")]
     static SEAT: Cell<usize> = Cell::new(0);
+    #[allow(clippy::missing_const_for_thread_local, reason = "loom's macro knows no constants")]
+    static MAY_WAIT: Cell<bool> = Cell::new(true);
 }
 
 fn answer(decision: Decision) -> Answer {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use sluicegate_core::{Nanos, Remaining};
 
-use crate::{Answer, Window, promise, race2, race3};
+use crate::{Answer, Seat, Window, promise, race2, race3};
 
 /// Two callers at one shard, one unit: one is admitted, left nothing; the other waits for the window's end.
 pub fn last_unit_of_one_shard<W: Window>() {
@@ -101,6 +101,20 @@ fn refund_against_acquire_over<W: Window>(shards: usize) {
     let (admitted, ()) = race2(&window, admits(1, NOW, 1), |window| window.refund(0, NOW, 1));
     let free = window.free(0, NOW);
     promise!(free + u64::from(admitted) == 1, "one unit came back: {admitted}, {free} free");
+}
+
+/// A look at one shard, whose only unit is given back and taken again while another caller asks for it: nobody has a hold
+/// there that the look would have to wait for, so an interrupt handler may look.
+pub fn look_at_one_shard_never_waits<W: Window>() {
+    let window = Arc::new(W::new(1, 1));
+    take(&*window, 0, 1);
+    let (admitted, (again, seen)) = race2(&window, admits(0, NOW, 1), |window| {
+        window.refund(0, NOW, 1);
+        let again = window.try_acquire(0, NOW, 1).is_ok();
+        (again, Seat::without_waiting(|| window.free(0, NOW)))
+    });
+    promise!(admitted != again, "exactly one of two gets the unit that came back: {:?}", (admitted, again));
+    promise!(seen == 0 || !again, "nothing is free once it was taken: {seen}");
 }
 
 /// Two refunds, more than was taken: the window never has more than its limit free.

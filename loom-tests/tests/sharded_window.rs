@@ -52,6 +52,12 @@ fn refund_against_acquire_in_one_shard() {
     model(Bound::NONE, window::refund_against_acquire_in_one_shard::<CoreWindow>);
 }
 
+// 2 threads, up to 4 preemptions: 9159 interleavings, 1.7 s.
+#[test]
+fn look_at_one_shard_never_waits() {
+    model(Bound::preemptions(4), window::look_at_one_shard_never_waits::<CoreWindow>);
+}
+
 // 2 threads, up to 3 preemptions: 1716 interleavings, 0.1 s.
 #[test]
 fn refund_against_acquire() {

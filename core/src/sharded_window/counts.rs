@@ -199,6 +199,10 @@ impl<S: Shards> Counts<S> {
             }
             index = self.next_shard(index);
         }
+        if self.shard_count() == 1 {
+            // There are no others to take from, and who interrupts a holder must not have to wait for it.
+            return None;
+        }
         let control = control.filter(|&control| self.control.try_hold(control))?;
         let (taken, gave_back) = self.take_from_several(start, base, cost);
         self.control.release(control, gave_back);
