@@ -1,2 +1,30 @@
-#![cfg_attr(target_os = "none", no_std, no_main)]
-sluicegate_bare_metal::program!(sluicegate_bare_metal::run);
+//! One token bucket: a quota known to the compiler, a static, one decision after another.
+
+#![no_std]
+#![no_main]
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use semihosting as _;
+use sluicegate_core::{Clock, Limit, Nanos, TokenBucket, quota};
+
+sluicegate_bare_metal::forever!(work);
+
+static BUCKET: TokenBucket<Milliseconds> = TokenBucket::with_limit(Limit::Quota(quota!("300/1m burst 20")), Milliseconds);
+
+fn work() {
+    PASSED.store(u32::from(BUCKET.try_acquire(1).is_ok()), Ordering::Relaxed);
+}
+
+struct Milliseconds;
+
+impl Clock for Milliseconds {
+    fn now(&self) -> Nanos {
+        Nanos::from_millis(core::hint::black_box(&TIME).load(Ordering::Relaxed).into())
+    }
+}
+
+/// Stands for a timer's register.
+static TIME: AtomicU32 = AtomicU32::new(0);
+/// Stands for what is to be limited.
+static PASSED: AtomicU32 = AtomicU32::new(0);
