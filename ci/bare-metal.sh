@@ -6,45 +6,57 @@
 # rustup's if they are installed, else Debian's, for which cargo builds the library, else rustup's after fetching them.
 source "$(dirname "$0")/lib.sh"
 
-run=(thumbv7em-none-eabi thumbv6m-none-eabi riscv32imc-unknown-none-elf)
-build_only=(thumbv7em-none-eabihf)
-targets=("${run[@]}" "${build_only[@]}")
+# Without compare-and-swap. On the others `critical-section` has no effect: see docs/BARE_METAL.md.
+no_swap=(thumbv6m-none-eabi riscv32imc-unknown-none-elf)
+run=("${no_swap[@]}" thumbv7em-none-eabi)
+targets=("${run[@]}" thumbv7em-none-eabihf)
 target_dir=$PWD/target/bare-metal
 printed=$PWD/target/ci/bare-metal
 build_std=()
 
 main() {
-    local target backend
+    local target
     install_qemu || skip "bare metal: no QEMU for Arm and RISC-V (qemu-system-arm, qemu-system-misc)"
     find_compiler || skip "bare metal: no compiler for ${targets[*]}"
     echo "compiler: $("${RUSTC:-rustc}" --version)"
 
     build_library
     rm -rf "$printed" && mkdir -p "$printed"
-    env -u RUSTC -u RUSTDOC -u RUSTC_BOOTSTRAP cargo run --quiet --locked --manifest-path ci/bare-metal/Cargo.toml \
-        --target-dir target/bare-metal/host --bin decisions >"$printed/host"
-    for backend in single-core critical-section; do
-        build_programs "$backend"
-        for target in "${run[@]}"; do
-            run_programs "$target" "$backend"
-        done
-    done
+    print_on_host >"$printed/host"
+    build_programs critical-section "${no_swap[@]}"
+    for target in "${no_swap[@]}"; do run_programs "$target" critical-section; done
+    build_programs single-core "${run[@]}"
+    for target in "${run[@]}"; do run_programs "$target" single-core; done
     report_sizes
 }
 
-# The library alone, as an application would depend on it, with each set of features.
+# The library as an application depends on it, with each set of features that it offers to targets without threads.
 build_library() {
     local features
-    # The application chooses the backend of 64-bit atomics, so here the application is the command line.
-    for features in "" heapless alloc; do
-        bare_cargo -p sluicegate-core --features "$features,portable-atomic/unsafe-assume-single-core"
-        echo "sluicegate-core builds with features [$features] for ${targets[*]}"
+    for features in "" heapless alloc keyed; do
+        build --lib --features "single-core,$features" "${targets[@]/#/--target=}"
+        echo "builds with ${features:-no features}: ${targets[*]}"
     done
 }
 
-# All programs for all targets they run on, with the given backend of portable-atomic.
+# Every program with the given backend of portable-atomic, for the targets given after it.
 build_programs() {
-    (cd ci/bare-metal && bare_cargo --locked --bins --features "$1")
+    local backend=$1
+    shift
+    build --bins --features "heapless,$backend" "${@/#/--target=}"
+}
+
+build() {
+    (cd ci/bare-metal && cargo build --quiet --locked --release "${build_std[@]}" --target-dir "$target_dir" "$@")
+}
+
+# In a debug build, by the compiler and for the machine that all other checks use.
+print_on_host() {
+    (
+        unset RUSTC RUSTDOC RUSTC_BOOTSTRAP
+        cd ci/bare-metal
+        cargo run --quiet --locked --features heapless --target-dir "$target_dir/host" --bin decisions
+    )
 }
 
 # Runs both programs on a target. An exit code other than 0, other output than the host's, or no end is a failure.
@@ -78,7 +90,6 @@ emulate() {
 report_sizes() {
     local target program base
     printf '\n%-30s %-8s %16s %6s\n' "bytes, single-core backend" adds "flash (text+data)" "RAM"
-    build_programs single-core
     for target in "${run[@]}"; do
         base=$(size_of "$target" size-nothing)
         for program in bucket window; do
@@ -96,14 +107,6 @@ size_of() {
         $8 ~ /A/ && $3 == "PROGBITS" { flash += number($6); if ($8 ~ /W/) ram += number($6) }
         $8 ~ /A/ && $3 == "NOBITS" && $2 !~ /stack|heap/ { ram += number($6) }
         END { print flash + 0, ram + 0 }'
-}
-
-bare_cargo() {
-    local arguments=() target
-    for target in "${run[@]}"; do arguments+=(--target "$target"); done
-    # Programs run on the others only.
-    [ "$1" != -p ] || for target in "${build_only[@]}"; do arguments+=(--target "$target"); done
-    cargo build --quiet "${build_std[@]}" "${arguments[@]}" --release --target-dir "$target_dir" "$@"
 }
 
 install_qemu() {

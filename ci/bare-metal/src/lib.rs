@@ -50,4 +50,6 @@ scripts! {
     "scripts/pure_steps.rs" pure_steps
     "scripts/hostile_clock.rs" hostile_clock
     "scripts/texts.rs" texts
+    "scripts/adjustable_bucket.rs" adjustable_bucket
+    "scripts/hierarchy.rs" hierarchy
 }

@@ -13,15 +13,15 @@ use core::time::Duration;
 use portable_atomic::AtomicU64;
 use sluicegate_bare_metal::machine::Ticks;
 use sluicegate_core::{
-    BucketState, BucketStep, Clock, FixedShard, Limit, ManualClock, Quota, Shard, ShardedWindow, TokenBucket,
-    WindowLimit, quota,
+    AdjustableBucket, BucketState, BucketStep, Clock, FixedShard, Inheritance, Limit, ManualClock, Quota, Shard,
+    ShardedWindow, TokenBucket, WindowLimit, quota,
 };
 
 sluicegate_bare_metal::program!(race);
 sluicegate_bare_metal::on_tick!(on_tick);
 
 fn race(out: &mut dyn fmt::Write) -> fmt::Result {
-    for stage in [Stage::Bucket, Stage::Window, Stage::Broken] {
+    for stage in Stage::ALL {
         let (taken, there) = run(stage, out)?;
         let is_right = if matches!(stage, Stage::Broken) { taken > there } else { taken == there };
         if !is_right {
@@ -45,6 +45,9 @@ fn run(stage: Stage, out: &mut dyn fmt::Write) -> Result<(u32, u32), fmt::Error>
     Ticks::start();
     while TICKS.load(Ordering::Relaxed) < INTERRUPTS {
         calls += 1;
+        if calls % 8 == 0 {
+            door.change();
+        }
         let cost = 1 + calls % 2;
         if door.take(cost) {
             taken += cost;
@@ -97,16 +100,18 @@ fn add(counter: &AtomicU32, number: u32) -> u32 {
 enum Stage {
     Bucket,
     Window,
+    Adjustable,
     Broken,
 }
 
 impl Stage {
-    const ALL: [Self; 3] = [Self::Bucket, Self::Window, Self::Broken];
+    const ALL: [Self; 4] = [Self::Bucket, Self::Window, Self::Adjustable, Self::Broken];
 
     fn door(self) -> &'static dyn Door {
         match self {
             Self::Bucket => &BUCKET,
             Self::Window => &WINDOW,
+            Self::Adjustable => &ADJUSTABLE,
             Self::Broken => &BROKEN,
         }
     }
@@ -124,6 +129,8 @@ trait Door {
     fn per_step(&self) -> u32;
     /// Whether a refund counts whenever it comes, and not only until the next step.
     fn keeps_refunds(&self) -> bool;
+    /// What the main loop does once in a while, without taking anything.
+    fn change(&self) {}
 }
 
 impl Door for TokenBucket<&ManualClock> {
@@ -175,6 +182,34 @@ impl Door for ShardedWindow<[Shard; 1], &ManualClock, FixedShard> {
     }
 }
 
+/// Its quota is replaced by an equal one all the time.
+impl Door for AdjustableBucket<&ManualClock> {
+    fn name(&self) -> &'static str {
+        "adjustable bucket"
+    }
+    fn take(&self, cost: u32) -> bool {
+        self.try_acquire(cost.into()).is_ok()
+    }
+    fn refund(&self, cost: u32) {
+        self.refund(cost.into());
+    }
+    fn level(&self) -> u32 {
+        self.inspect().level as u32
+    }
+    fn capacity(&self) -> u32 {
+        QUOTA.capacity() as u32
+    }
+    fn per_step(&self) -> u32 {
+        3
+    }
+    fn keeps_refunds(&self) -> bool {
+        true
+    }
+    fn change(&self) {
+        self.adjust(Limit::Quota(QUOTA), Inheritance::Level);
+    }
+}
+
 /// The bug: a new state is stored without looking whether the old one is still there.
 struct StoredWithoutComparing(AtomicU64);
 
@@ -222,6 +257,7 @@ static WINDOW: ShardedWindow<[Shard; 1], &ManualClock, FixedShard> = ShardedWind
     &CLOCK,
     FixedShard(0),
 );
+static ADJUSTABLE: AdjustableBucket<&ManualClock> = AdjustableBucket::with_limit(Limit::Quota(QUOTA), &CLOCK);
 static BROKEN: StoredWithoutComparing = StoredWithoutComparing(AtomicU64::new(0));
 
 static STAGE: AtomicU32 = AtomicU32::new(0);

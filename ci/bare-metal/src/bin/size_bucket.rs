@@ -10,10 +10,15 @@ use sluicegate_core::{Clock, Limit, Nanos, TokenBucket, quota};
 
 sluicegate_bare_metal::forever!(work);
 
-static BUCKET: TokenBucket<Milliseconds> = TokenBucket::with_limit(Limit::Quota(quota!("300/1m burst 20")), Milliseconds);
+static BUCKET: TokenBucket<Milliseconds> =
+    TokenBucket::with_limit(Limit::Quota(quota!("300/1m burst 20")), Milliseconds);
 
 fn work() {
-    PASSED.store(u32::from(BUCKET.try_acquire(1).is_ok()), Ordering::Relaxed);
+    let wait = match BUCKET.try_acquire(1) {
+        Ok(_) => 0,
+        Err(denied) => denied.retry_after().map_or(u32::MAX, |wait| wait.as_secs() as u32 + 1),
+    };
+    WAIT.store(wait, Ordering::Relaxed);
 }
 
 struct Milliseconds;
@@ -26,5 +31,5 @@ impl Clock for Milliseconds {
 
 /// Stands for a timer's register.
 static TIME: AtomicU32 = AtomicU32::new(0);
-/// Stands for what is to be limited.
-static PASSED: AtomicU32 = AtomicU32::new(0);
+/// Stands for what is to be limited: seconds until it may go on.
+static WAIT: AtomicU32 = AtomicU32::new(0);

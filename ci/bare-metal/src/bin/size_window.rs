@@ -20,7 +20,11 @@ static WINDOW: ShardedWindow<[Shard; 1], Milliseconds, FixedShard> = ShardedWind
 );
 
 fn work() {
-    PASSED.store(u32::from(WINDOW.try_acquire(1).is_ok()), Ordering::Relaxed);
+    let wait = match WINDOW.try_acquire(1) {
+        Ok(_) => 0,
+        Err(denied) => denied.retry_after().map_or(u32::MAX, |wait| wait.as_secs() as u32 + 1),
+    };
+    WAIT.store(wait, Ordering::Relaxed);
 }
 
 struct Milliseconds;
@@ -33,5 +37,5 @@ impl Clock for Milliseconds {
 
 /// Stands for a timer's register.
 static TIME: AtomicU32 = AtomicU32::new(0);
-/// Stands for what is to be limited.
-static PASSED: AtomicU32 = AtomicU32::new(0);
+/// Stands for what is to be limited: seconds until it may go on.
+static WAIT: AtomicU32 = AtomicU32::new(0);
