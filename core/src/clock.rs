@@ -46,7 +46,7 @@ impl<C: Clock + ?Sized> Clock for &C {
     }
 }
 
-#[cfg(feature = "alloc")]
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 impl<C: Clock + ?Sized> Clock for alloc::sync::Arc<C> {
     #[inline]
     fn now(&self) -> Nanos {

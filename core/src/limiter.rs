@@ -79,7 +79,7 @@ impl<L: Limiter + ?Sized> Limiter for &L {
     }
 }
 
-#[cfg(feature = "alloc")]
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 impl<L: Limiter + ?Sized> Limiter for alloc::sync::Arc<L> {
     #[inline]
     fn try_acquire_at(&self, now: Nanos, cost: u64) -> Decision {

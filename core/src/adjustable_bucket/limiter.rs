@@ -367,7 +367,7 @@ impl<C: Clock, O: Observer> AdjustableBucket<C, O> {
     ///
     /// # Errors
     /// As `try_acquire_at`.
-    #[cfg(feature = "alloc")]
+    #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
     pub fn reserve_owned(
         self: &alloc::sync::Arc<Self>,
         cost: u64,

@@ -127,7 +127,7 @@ macro_rules! reservable {
 }
 
 reservable!(&AdjustableBucket<C, O>);
-#[cfg(feature = "alloc")]
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 reservable!(alloc::sync::Arc<AdjustableBucket<C, O>>);
 
 mod sealed {
