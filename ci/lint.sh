@@ -10,3 +10,5 @@ cargo clippy --quiet -p sluicegate-threads --all-features --all-targets -- -D wa
 # The same code over loom's atomics.
 RUSTFLAGS="--cfg sluicegate_loom" \
     cargo clippy --quiet -p sluicegate-loom-tests --all-targets --target-dir target/loom -- -D warnings
+cargo clippy --quiet --manifest-path ci/bare-metal/Cargo.toml --features heapless --lib --bin decisions \
+    --target-dir target/bare-metal/host -- -D warnings

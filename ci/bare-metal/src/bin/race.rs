@@ -1,6 +1,6 @@
 //! An interrupt races the main loop for the same limiters: every unit that was there is admitted, and no other.
 //!
-//! Only on a bare target. The interrupt comes after a few hundred instructions, at another place in the main loop each
+//! Only on a bare target. The interrupt comes after some thousand instructions, at another place in the main loop each
 //! time. The limiter that is planted here with a bug must admit too much, or the race was none.
 
 #![no_std]
@@ -269,5 +269,5 @@ static TAKEN_BY_INTERRUPT: AtomicU32 = AtomicU32::new(0);
 const QUOTA: Quota = quota!("1/1us burst 5");
 const BROKEN_STEP: BucketStep = BucketStep::new(QUOTA);
 const STEP: Duration = Duration::from_micros(3);
-/// Enough that they have come at every instruction of a decision, several times.
-const INTERRUPTS: u32 = 5000;
+/// Many for each instruction of a bucket's decision.
+const INTERRUPTS: u32 = 3000;

@@ -24,7 +24,7 @@ fn work() {
         Ok(_) => 0,
         Err(denied) => denied.retry_after().map_or(u32::MAX, |wait| wait.as_secs() as u32 + 1),
     };
-    WAIT.store(wait, Ordering::Relaxed);
+    core::hint::black_box(&WAIT).store(wait, Ordering::Relaxed);
 }
 
 struct Milliseconds;

@@ -69,5 +69,6 @@ fn gap() -> u32 {
     // A linear congruential generator (Numerical Recipes), of which the high bits are good enough here. One caller at a time.
     let next = LAST.load(Ordering::Relaxed).wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
     LAST.store(next, Ordering::Relaxed);
-    200 + (next >> 22)
+    // Some are shorter than a decision. Most must not be: it starts again when a tick took from the same limiter.
+    200 + (next >> 19)
 }

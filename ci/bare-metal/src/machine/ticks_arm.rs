@@ -5,7 +5,7 @@ use cortex_m::peripheral::syst::SystClkSource;
 
 use super::gap;
 
-/// The interrupt that comes every few hundred instructions; `on_tick!` says what it does.
+/// The interrupt that comes every few thousand instructions; `on_tick!` says what it does.
 #[derive(Debug)]
 pub struct Ticks;
 

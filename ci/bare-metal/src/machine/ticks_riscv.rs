@@ -2,7 +2,7 @@
 
 use super::gap;
 
-/// The interrupt that comes every few hundred instructions; `on_tick!` says what it does.
+/// The interrupt that comes every few thousand instructions; `on_tick!` says what it does.
 #[derive(Debug)]
 pub struct Ticks;
 
@@ -29,7 +29,8 @@ impl Ticks {
         // SAFETY: these are the timer's registers on this machine, and nothing else here uses them. The upper half of the
         // time stays 0 for seven minutes; it is compared from the first write on, so a tick may come early, but never not.
         unsafe {
-            let next = TIME.read_volatile().wrapping_add(gap());
+            // A period of this timer is longer than one of a processor's clock.
+            let next = TIME.read_volatile().wrapping_add(gap() / 8);
             COMPARE.add(1).write_volatile(0);
             COMPARE.write_volatile(next);
         }
