@@ -19,6 +19,7 @@ use crate::{Limiter, Nanos, ShardId};
 ///   limiter: what was taken may have been replaced by refill before it comes back.)
 /// - What `hold_at` writes MUST be released, and what `peek_at`, `take_at` and `hold_at` read MUST be acquired.
 /// - Each `hold_at` that is `Ok` is followed by exactly one of `keep` and `let_go`, with its answer.
+/// - `keep` and `let_go` MUST NOT panic: the request would end as admitted at some levels and as denied at others.
 /// - None of them may tell an observer, or anybody else; `tell` does.
 pub trait Holding: Limiter {
     /// Takes `cost` at `now`, or nothing.

@@ -253,6 +253,15 @@ struct Held<'h, 'a, const N: usize> {
     answers: [Option<Admitted>; N],
 }
 
+/// A hold that was announced. Dropped, also by a panic, it tells that it ended.
+struct Announced<'l, 'a>(&'l Level<dyn Holding + 'a>);
+
+impl Drop for Announced<'_, '_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
 impl<'h, 'a, const N: usize> Held<'h, 'a, N> {
     fn new(levels: &'h [&'a Level<dyn Holding + 'a>; N], costs: &'h [u64; N]) -> Self {
         Self { levels, costs, answers: [None; N] }
@@ -260,14 +269,6 @@ impl<'h, 'a, const N: usize> Held<'h, 'a, N> {
 
     /// Holds at one level; or tells why not, and whether that is a right denial.
     fn hold(&mut self, index: usize, now: Nanos) -> Result<(), (Denied, bool)> {
-        /// Ends the announcement of a hold that was not had, also by a panic.
-        struct Announced<'l, 'a>(&'l Level<dyn Holding + 'a>);
-        impl Drop for Announced<'_, '_> {
-            fn drop(&mut self) {
-                self.0.end();
-            }
-        }
-
         let level = self.levels[index];
         let before = level.marks();
         level.begin();
@@ -288,8 +289,8 @@ impl<'h, 'a, const N: usize> Held<'h, 'a, N> {
         for index in (0..N).rev() {
             if let Some(answer) = self.answers[index].take() {
                 admitted[index] = answer;
+                let _announced = Announced(self.levels[index]);
                 self.levels[index].limiter().keep(self.costs[index], &answer);
-                self.levels[index].end();
             }
         }
         admitted
@@ -300,8 +301,8 @@ impl<const N: usize> Drop for Held<'_, '_, N> {
     fn drop(&mut self) {
         for index in 0..N {
             if let Some(answer) = self.answers[index].take() {
+                let _announced = Announced(self.levels[index]);
                 self.levels[index].limiter().let_go(self.costs[index], &answer);
-                self.levels[index].end();
             }
         }
     }

@@ -14,7 +14,8 @@ use crate::Nanos;
 /// | `Full` | 20 | 10 |
 /// | `Empty` | 0 | 0 |
 ///
-/// What is owed stays owed under every choice but `Full`, also where the new quota allows less debt.
+/// What is owed stays owed, also where the new quota allows less debt; but `Full` forgives it, and under `Spent` a larger
+/// capacity pays it off as far as it reaches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Inheritance {
@@ -36,8 +37,9 @@ pub enum Inheritance {
 impl BucketStep {
     /// The state to go on with under this step, for a bucket that has had `state` under the step `old` up to `now`.
     ///
-    /// Both are given readings of one clock. What is kept is rounded down by less than one unit of the new step, which is
-    /// the refill of 0.2 ns or less, and never up. Takes a 128-bit division.
+    /// Both are given readings of one clock. What is kept is rounded down by less than one unit of the new step, and never
+    /// up. A unit is the refill of 1 ns or less, and more only where the capacity takes decades to refill. Takes a 128-bit
+    /// division.
     ///
     /// ```
     /// use sluicegate_core::{BucketState, BucketStep, Inheritance, Nanos, quota};
