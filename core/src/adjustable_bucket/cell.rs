@@ -13,6 +13,7 @@
 
 use super::step::{Account, HELD_MAX};
 use super::words::{Rule, Slot};
+use crate::Nanos;
 use crate::sync::{AtomicU64, AtomicU128, Ordering, const_unless_loom, spin_loop};
 use crate::token_bucket::BucketState;
 
@@ -22,6 +23,8 @@ pub(super) struct Cell {
     slots: [Slot; 2],
     /// Whether a change is being made: changes follow one another.
     changing: AtomicU64,
+    /// The reading of the last change; only a change touches it.
+    changed: AtomicU64,
 }
 
 /// The word as it was read, with the rule it was written under.
@@ -46,6 +49,7 @@ impl Cell {
                 word: AtomicU128::new(pack(0, Account::UNUSED)),
                 slots: [Slot::new(0, rule), Slot::new(u64::MAX, rule)],
                 changing: AtomicU64::new(0),
+                changed: AtomicU64::new(0),
             }
         }
     }
@@ -78,24 +82,29 @@ impl Cell {
         }
     }
 
-    /// Puts `next` in force, with the account that `settle` makes of what there is at that instant; or returns false
-    /// because another change is being made. Returns the rule that was in force.
+    /// Puts `next` in force, with the account that `settle` makes of what there is at that instant. `at` says at which reading,
+    /// given that of the last change. Returns the rule that was in force and the new one, or `None` because another change is
+    /// being made.
     pub(super) fn change(
         &self,
+        at: impl Fn(Nanos) -> Nanos,
         next: impl Fn(&Rule) -> Rule,
-        settle: impl Fn(&Rule, &Rule, Account) -> Account,
+        settle: impl Fn(&Rule, &Rule, Account, Nanos) -> Account,
     ) -> Option<(Rule, Rule)> {
         // Acquire, paired with the release below: this change sees what the last one wrote.
         if self.changing.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
             return None;
         }
+        // Relaxed: ordered by `changing`.
+        let now = at(Nanos::new(self.changed.load(Ordering::Relaxed)));
+        self.changed.store(now.as_u64(), Ordering::Relaxed);
         let mut seen = self.read();
         let old = seen.rule;
         let new = next(&old);
         let version = (version_of(seen.word) + 1) & VERSION_MAX;
         self.slots[(version & 1) as usize].write(version, &new);
         loop {
-            let word = pack(version, settle(&old, &new, seen.account()));
+            let word = pack(version, settle(&old, &new, seen.account(), now));
             // Release, paired with the acquire in `read`.
             match self.word.compare_exchange_weak(seen.word, word, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => break,

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use super::cell::{Cell, Snapshot};
-use super::reservation::Reservation;
+use super::reservation::{Reservable, Reservation};
 use super::step::Account;
 use super::words::{Kind, Rule};
 use crate::decision::{Admitted, Decision, Denied, Inspection, Remaining};
@@ -24,8 +24,8 @@ use crate::{Clock, Limit, Limiter, Nanos};
 /// - All that a `TokenBucket` guarantees, for each stretch under one quota.
 /// - *A change is one step*: the bucket is settled under the old quota up to the reading of the change and goes on under the
 ///   new one, with what [`Inheritance`] says. Nothing decided under the old quota takes effect after the change. No change
-///   makes a token or takes one, but for those that a smaller capacity has no room for and less than a unit of refill (0.2
-///   ns).
+///   makes a token or takes one, but for those that a smaller capacity has no room for, and less than a unit of refill: 1 ns
+///   of it, see [`BucketStep::inherit`].
 /// - *A hold leaves no trace*: see [`Reservation`].
 /// - Decisions are lock-free and allocate nothing. Changes exclude one another, and nobody else.
 ///
@@ -120,29 +120,16 @@ impl<C, O> AdjustableBucket<C, O> {
     /// As `try_acquire_at`.
     #[inline]
     pub fn peek_at(&self, now: Nanos, cost: u64) -> Decision {
-        let seen = self.cell.read();
-        let step = match seen.rule.step() {
-            Ok(step) => step,
-            Err(kind) => return without_quota(kind, now),
-        };
-        let accrued = step.accrued(now);
-        match seen.account().take(step, accrued, cost) {
-            Some((_, left)) => Ok(step.admission(now, left)),
-            None => Err(seen.account().denial(step, accrued, now, cost)),
-        }
+        self.cell.read().peek(now, cost)
     }
 
     /// The tokens at `now` that nobody holds. Changes nothing.
     pub fn inspect_at(&self, now: Nanos) -> Inspection {
-        let seen = self.cell.read();
-        match seen.rule.step() {
-            Ok(step) => seen.account().inspect(step, now),
-            Err(Kind::Unlimited) => Inspection::new(u64::MAX, u64::MAX),
-            Err(_) => Inspection::new(0, 0),
-        }
+        self.cell.read().inspect(now)
     }
 
-    /// Takes or holds `cost`, as `change` does, if it is there.
+    /// Takes or holds `cost`, as `change` does, if it is there; `denial` says why not. Without a limit in what was `seen`
+    /// it is admitted whatever `now` is.
     #[inline(always)]
     fn obtain(
         &self,
@@ -150,6 +137,7 @@ impl<C, O> AdjustableBucket<C, O> {
         now: Nanos,
         cost: u64,
         change: impl Fn(Account, &BucketStep, u64, u64) -> Option<(Account, u64)>,
+        denial: impl Fn(Account, &BucketStep, u64, Nanos, u64) -> Denied,
     ) -> Decision {
         loop {
             let step = match seen.rule.step() {
@@ -158,7 +146,7 @@ impl<C, O> AdjustableBucket<C, O> {
             };
             let accrued = step.accrued(now);
             let Some((next, left)) = change(seen.account(), step, accrued, cost) else {
-                return Err(seen.account().denial(step, accrued, now, cost));
+                return Err(denial(seen.account(), step, accrued, now, cost));
             };
             if cost == 0 {
                 return Ok(step.admission(now, left));
@@ -171,8 +159,7 @@ impl<C, O> AdjustableBucket<C, O> {
     }
 
     /// Changes the account, whatever it is; `change` also tells what to answer.
-    fn update<A>(&self, change: impl Fn(Account, &Rule) -> (Account, A)) -> A {
-        let mut seen = self.cell.read();
+    fn update<A>(&self, mut seen: Snapshot, change: impl Fn(Account, &Rule) -> (Account, A)) -> A {
         loop {
             let (next, answer) = change(seen.account(), &seen.rule);
             if next == seen.account() {
@@ -187,29 +174,60 @@ impl<C, O> AdjustableBucket<C, O> {
 
     #[inline]
     pub(crate) fn take_silently(&self, now: Nanos, cost: u64) -> Decision {
-        self.obtain(self.cell.read(), now, cost, Account::take)
+        self.take_from(self.cell.read(), now, cost)
+    }
+
+    #[inline(always)]
+    fn take_from(&self, seen: Snapshot, now: Nanos, cost: u64) -> Decision {
+        self.obtain(seen, now, cost, Account::take, Account::denial)
     }
 
     #[inline]
     pub(crate) fn hold_silently(&self, now: Nanos, cost: u64) -> Decision {
-        self.obtain(self.cell.read(), now, cost, Account::hold)
+        self.hold_from(self.cell.read(), now, cost)
+    }
+
+    #[inline]
+    fn hold_from(&self, seen: Snapshot, now: Nanos, cost: u64) -> Decision {
+        self.obtain(seen, now, cost, Account::hold, Account::hold_denial)
     }
 
     pub(crate) fn let_go_silently(&self, held: u64) {
-        self.update(|account, _| (Account { held: account.held.saturating_sub(held), ..account }, ()));
+        self.update(self.cell.read(), |account, _| {
+            (Account { held: account.held.saturating_sub(held), ..account }, ())
+        });
     }
 
     pub(crate) fn settle_silently(&self, now: Nanos, held: u64, spent: u64) -> Debit {
-        self.update(|account, rule| match (rule.kind, &rule.step) {
-            (Kind::Quota, Some(step)) => account.settle(step, now, held, spent),
+        self.settle_from(self.cell.read(), now, held, spent).0
+    }
+
+    /// Also tells whether anything was counted.
+    fn settle_from(&self, seen: Snapshot, now: Nanos, held: u64, spent: u64) -> (Debit, bool) {
+        self.update(seen, |account, rule| match (rule.kind, &rule.step) {
+            (Kind::Quota, Some(step)) => {
+                let (next, debit) = account.settle(step, now, held, spent);
+                (next, (debit, true))
+            }
             (kind, step) => {
                 // What was held under a quota is consumed under it, so that it counts should a quota follow again.
                 let covered = spent.min(held);
                 let released = Account { held: account.held.saturating_sub(held), ..account };
                 let next = step.as_ref().map_or(released, |step| account.settle(step, now, held, covered).0);
                 let charged = if let Kind::Unlimited = kind { spent } else { covered };
-                (next, Debit { charged, unpaid: spent - charged })
+                (next, (Debit { charged, unpaid: spent - charged }, held > 0))
             }
+        })
+    }
+
+    fn debit_from(&self, seen: Snapshot, now: Nanos, cost: u64) -> (Debit, bool) {
+        self.update(seen, |account, rule| match rule.step() {
+            Ok(step) => {
+                let (next, debit) = account.debit(step, now, cost);
+                (next, (debit, true))
+            }
+            Err(Kind::Unlimited) => (account, (Debit { charged: cost, unpaid: 0 }, false)),
+            Err(_) => (account, (Debit { charged: 0, unpaid: cost }, false)),
         })
     }
 }
@@ -239,9 +257,19 @@ impl<C, O: Observer> AdjustableBucket<C, O> {
     where
         C: Clock,
     {
-        let decision = self.hold_silently(now, cost);
+        self.reserve_from(self.cell.read(), now, cost, self)
+    }
+
+    fn reserve_from<B: Reservable>(
+        &self,
+        seen: Snapshot,
+        now: Nanos,
+        cost: u64,
+        bucket: B,
+    ) -> Result<Reservation<B>, Denied> {
+        let decision = self.hold_from(seen, now, cost);
         // Made before anybody is told, so that a panic there lets go of it.
-        let reservation = decision.map(|admitted| Reservation::new(self, cost, &admitted));
+        let reservation = decision.map(|admitted| Reservation::new(bucket, cost, &admitted));
         let _ = self.tell(now, cost, decision);
         reservation
     }
@@ -251,7 +279,7 @@ impl<C, O: Observer> AdjustableBucket<C, O> {
     /// The bucket never holds more than its capacity. Tokens that refill has replaced since they were taken come on top of
     /// that refill; [`reserve`](Self::reserve) instead where that matters. No clock is read.
     pub fn refund(&self, cost: u64) {
-        let counted = self.update(|account, rule| match rule.step() {
+        let counted = self.update(self.cell.read(), |account, rule| match rule.step() {
             Ok(step) => (Account { state: step.refund(account.state, cost), ..account }, true),
             Err(_) => (account, false),
         });
@@ -265,14 +293,10 @@ impl<C, O: Observer> AdjustableBucket<C, O> {
     ///
     /// Without a limit all of it counts as charged; under [`Limit::DenyAll`] none of it does.
     pub fn debit_at(&self, now: Nanos, cost: u64) -> Debit {
-        let (debit, counted) = self.update(|account, rule| match rule.step() {
-            Ok(step) => {
-                let (next, debit) = account.debit(step, now, cost);
-                (next, (debit, true))
-            }
-            Err(Kind::Unlimited) => (account, (Debit { charged: cost, unpaid: 0 }, false)),
-            Err(_) => (account, (Debit { charged: 0, unpaid: cost }, false)),
-        });
+        self.tell_debit(now, self.debit_from(self.cell.read(), now, cost))
+    }
+
+    fn tell_debit(&self, now: Nanos, (debit, counted): (Debit, bool)) -> Debit {
         if counted {
             self.observer.debited(now, &debit);
         }
@@ -292,8 +316,10 @@ impl<C, O: Observer> AdjustableBucket<C, O> {
     /// Changes the limit at the reading `now`: one step that settles the bucket under the old limit and puts the new one in
     /// force. It never waits.
     ///
-    /// From `off` or `deny` to a quota, the bucket goes on from the last quota it had, which refilled meanwhile; it is full
-    /// if it never had one. What reservations hold stays held.
+    /// From `off` or `deny` to a quota, the bucket goes on from the last quota it had, which refilled meanwhile; if it never
+    /// had one, from a full bucket of the new quota. What reservations hold stays held. A change at a reading earlier than the
+    /// last change's counts as made at that one's, so that no span of time refills the bucket under two quotas; but
+    /// [`Inheritance::Full`] begins anew at its own reading.
     ///
     /// # Errors
     /// [`AdjustError`] when another change is under way at this instant; nothing was changed.
@@ -302,17 +328,18 @@ impl<C, O: Observer> AdjustableBucket<C, O> {
             let new = Rule::new(limit);
             Rule { step: new.step.or(old.step), ..new }
         };
-        let settle = |old: &Rule, new: &Rule, account: Account| match (&old.step, &new.step) {
-            (Some(old), Some(new)) if old != new => {
-                Account { state: new.inherit(old, account.state, now, inheritance), ..account }
-            }
+        let at = |last: Nanos| if let Inheritance::Full = inheritance { now } else { now.max(last) };
+        let settle = |old: &Rule, new: &Rule, account: Account, now: Nanos| {
+            let Some(new) = &new.step else { return account };
+            // Without a quota so far it is as if it had had the new one.
+            let old = old.step.as_ref().unwrap_or(new);
             // The same quota still fills or empties the bucket if that is what was asked for.
-            (Some(old), Some(new)) if matches!(inheritance, Inheritance::Full | Inheritance::Empty) => {
-                Account { state: new.inherit(old, account.state, now, inheritance), ..account }
+            if old == new && !matches!(inheritance, Inheritance::Full | Inheritance::Empty) {
+                return account;
             }
-            _ => account,
+            Account { state: new.inherit(old, account.state, now, inheritance), ..account }
         };
-        let (old, new) = self.cell.change(next, settle).ok_or(AdjustError)?;
+        let (old, new) = self.cell.change(at, next, settle).ok_or(AdjustError)?;
         self.observer.adjusted(now, old.limit(), new.limit());
         Ok(())
     }
@@ -325,9 +352,14 @@ impl<C, O: Observer> AdjustableBucket<C, O> {
         }
     }
 
-    pub(super) fn settle_held(&self, now: Nanos, held: u64, spent: u64) -> Debit {
-        let debit = self.settle_silently(now, held, spent);
-        self.observer.settled(now, held, &debit);
+    pub(super) fn settle_held_at(&self, now: Nanos, held: u64, spent: u64) -> Debit {
+        self.tell_settled(now, held, self.settle_from(self.cell.read(), now, held, spent))
+    }
+
+    fn tell_settled(&self, now: Nanos, held: u64, (debit, counted): (Debit, bool)) -> Debit {
+        if counted {
+            self.observer.settled(now, held, &debit);
+        }
         debit
     }
 
@@ -346,12 +378,8 @@ impl<C: Clock, O: Observer> AdjustableBucket<C, O> {
     /// As [`try_acquire_at`](Self::try_acquire_at).
     #[inline]
     pub fn try_acquire(&self, cost: u64) -> Decision {
-        let seen = self.cell.read();
-        if let Kind::Unlimited = seen.rule.kind {
-            return Ok(Admitted::new(Remaining::Unlimited, Nanos::ZERO));
-        }
-        let now = self.clock.now();
-        self.tell(now, cost, self.obtain(seen, now, cost, Account::take))
+        let (seen, now) = self.look();
+        self.tell(now, cost, self.take_from(seen, now, cost))
     }
 
     /// Holds `cost` tokens for a request whose cost is known only afterwards.
@@ -359,7 +387,8 @@ impl<C: Clock, O: Observer> AdjustableBucket<C, O> {
     /// # Errors
     /// As [`try_acquire_at`](Self::try_acquire_at).
     pub fn reserve(&self, cost: u64) -> Result<Reservation<&Self>, Denied> {
-        self.reserve_at(self.reading(), cost)
+        let (seen, now) = self.look();
+        self.reserve_from(seen, now, cost, self)
     }
 
     /// As [`reserve`](Self::reserve), for a reservation that keeps the bucket alive and may go anywhere. Needs the feature
@@ -372,16 +401,14 @@ impl<C: Clock, O: Observer> AdjustableBucket<C, O> {
         self: &alloc::sync::Arc<Self>,
         cost: u64,
     ) -> Result<Reservation<alloc::sync::Arc<Self>>, Denied> {
-        let now = self.reading();
-        let decision = self.hold_silently(now, cost);
-        let reservation = decision.map(|admitted| Reservation::new(alloc::sync::Arc::clone(self), cost, &admitted));
-        let _ = self.tell(now, cost, decision);
-        reservation
+        let (seen, now) = self.look();
+        self.reserve_from(seen, now, cost, alloc::sync::Arc::clone(self))
     }
 
     /// Takes `cost` tokens now whether or not they are there. See [`debit_at`](Self::debit_at).
     pub fn debit(&self, cost: u64) -> Debit {
-        self.debit_at(self.reading(), cost)
+        let (seen, now) = self.look();
+        self.tell_debit(now, self.debit_from(seen, now, cost))
     }
 
     /// Changes the limit now. See [`adjust_at`](Self::adjust_at).
@@ -394,20 +421,55 @@ impl<C: Clock, O: Observer> AdjustableBucket<C, O> {
     /// # Errors
     /// As `try_acquire`.
     pub fn peek(&self, cost: u64) -> Decision {
-        self.peek_at(self.reading(), cost)
+        let (seen, now) = self.look();
+        seen.peek(now, cost)
     }
 
     /// The tokens now that nobody holds. Changes nothing.
     pub fn inspect(&self) -> Inspection {
-        self.inspect_at(self.reading())
+        let (seen, now) = self.look();
+        seen.inspect(now)
     }
 
-    /// A reading where one is needed.
-    #[inline]
-    pub(super) fn reading(&self) -> Nanos {
-        match self.cell.read().rule.kind {
-            Kind::Unlimited => Nanos::ZERO,
-            _ => self.clock.now(),
+    pub(super) fn settle_held(&self, since: Nanos, held: u64, spent: u64) -> Debit {
+        let (seen, mut now) = self.look();
+        // What was held counts under the quota that it was held under, also when there is no limit any more.
+        if held > 0 && matches!(seen.rule.kind, Kind::Unlimited) {
+            now = self.clock.now();
+        }
+        let now = now.max(since);
+        self.tell_settled(now, held, self.settle_from(seen, now, held, spent))
+    }
+
+    /// What there is, and a reading to decide it by. Both are from here on: where there is no limit the clock is not read,
+    /// and a limit that comes meanwhile must not be asked at a reading that none was.
+    #[inline(always)]
+    fn look(&self) -> (Snapshot, Nanos) {
+        let seen = self.cell.read();
+        let now = if let Kind::Unlimited = seen.rule.kind { Nanos::ZERO } else { self.clock.now() };
+        (seen, now)
+    }
+}
+
+impl Snapshot {
+    #[inline(always)]
+    fn peek(&self, now: Nanos, cost: u64) -> Decision {
+        let step = match self.rule.step() {
+            Ok(step) => step,
+            Err(kind) => return without_quota(kind, now),
+        };
+        let accrued = step.accrued(now);
+        match self.account().take(step, accrued, cost) {
+            Some((_, left)) => Ok(step.admission(now, left)),
+            None => Err(self.account().denial(step, accrued, now, cost)),
+        }
+    }
+
+    fn inspect(&self, now: Nanos) -> Inspection {
+        match self.rule.step() {
+            Ok(step) => self.account().inspect(step, now),
+            Err(Kind::Unlimited) => Inspection::new(u64::MAX, u64::MAX),
+            Err(_) => Inspection::new(0, 0),
         }
     }
 }

@@ -35,13 +35,15 @@ pub struct Reservation<B: Reservable> {
     cost: u64,
     /// What the bucket counts as held: nothing, if it had no limit.
     held: u64,
+    /// The reading it was made at.
+    since: Nanos,
 }
 
 impl<B: Reservable> Reservation<B> {
     #[inline]
     pub(super) fn new(bucket: B, cost: u64, admitted: &Admitted) -> Self {
         let held = if admitted.remaining == Remaining::Unlimited { 0 } else { cost };
-        Self { bucket, cost, held }
+        Self { bucket, cost, held, since: admitted.at }
     }
 
     /// The tokens reserved.
@@ -66,15 +68,15 @@ impl<B: Reservable> Reservation<B> {
     /// assert_eq!(bucket.inspect().level, 880);
     /// # Ok::<(), sluicegate_core::Denied>(())
     /// ```
-    pub fn settle(self, spent: u64) -> Debit {
-        let now = self.bucket.reading();
-        self.settle_at(now, spent)
+    pub fn settle(mut self, spent: u64) -> Debit {
+        let held = core::mem::take(&mut self.held);
+        self.bucket.settle(self.since, held, spent)
     }
 
-    /// As [`settle`](Self::settle), at the reading `now`.
+    /// As [`settle`](Self::settle), at the reading `now`; or at the reading that it was made at, if that is later.
     pub fn settle_at(mut self, now: Nanos, spent: u64) -> Debit {
         let held = core::mem::take(&mut self.held);
-        self.bucket.settle_at(now, held, spent)
+        self.bucket.settle_at(now.max(self.since), held, spent)
     }
 
     /// Lets go of all.
@@ -99,7 +101,7 @@ impl<B: Reservable> fmt::Debug for Reservation<B> {
 /// A bucket as a reservation keeps it: `&AdjustableBucket`, or with the feature `alloc` `Arc<AdjustableBucket>`.
 pub trait Reservable: sealed::Sealed {
     #[doc(hidden)]
-    fn reading(&self) -> Nanos;
+    fn settle(&self, since: Nanos, held: u64, spent: u64) -> Debit;
     #[doc(hidden)]
     fn settle_at(&self, now: Nanos, held: u64, spent: u64) -> Debit;
     #[doc(hidden)]
@@ -109,12 +111,12 @@ pub trait Reservable: sealed::Sealed {
 macro_rules! reservable {
     ($bucket:ty) => {
         impl<C: Clock, O: Observer> Reservable for $bucket {
-            fn reading(&self) -> Nanos {
-                (**self).reading()
+            fn settle(&self, since: Nanos, held: u64, spent: u64) -> Debit {
+                (**self).settle_held(since, held, spent)
             }
 
             fn settle_at(&self, now: Nanos, held: u64, spent: u64) -> Debit {
-                (**self).settle_held(now, held, spent)
+                (**self).settle_held_at(now, held, spent)
             }
 
             fn let_go(&self, held: u64) {

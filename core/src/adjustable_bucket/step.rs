@@ -57,14 +57,22 @@ impl Account {
         Some((Self { held: self.held + cost, ..self }, left))
     }
 
-    /// Why `cost` can neither be taken nor held, and when it can be if what is held stays held.
+    /// Why `cost` cannot be held.
+    pub(super) fn hold_denial(self, step: &BucketStep, accrued: u64, now: Nanos, cost: u64) -> Denied {
+        if cost <= step.quota().capacity() && cost > HELD_MAX - self.held {
+            return Denied::ConcurrencyLimited;
+        }
+        self.denial(step, accrued, now, cost)
+    }
+
+    /// Why `cost` cannot be taken, and when it can be if what is held stays held.
     #[inline(always)]
     pub(super) fn denial(self, step: &BucketStep, accrued: u64, now: Nanos, cost: u64) -> Denied {
         let limit = step.quota().capacity();
         if cost > limit {
             return Denied::CostExceedsLimit { cost, limit };
         }
-        if self.held > limit - cost || cost > HELD_MAX - self.held {
+        if self.held > limit - cost {
             return Denied::ConcurrencyLimited;
         }
         let consumed = self.state.to_bits().max(accrued);
