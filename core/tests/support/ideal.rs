@@ -5,7 +5,7 @@
 
 use num_bigint::BigInt;
 use num_rational::BigRational;
-use sluicegate_core::{Nanos, Quota};
+use sluicegate_core::{Inheritance, Nanos, Quota};
 
 pub(crate) type Tokens = BigRational;
 
@@ -17,7 +17,9 @@ pub(crate) fn whole(number: impl Into<BigInt>) -> Tokens {
 pub(crate) struct Ideal {
     /// Tokens per nanosecond.
     rate: Tokens,
-    capacity: Tokens,
+    pub(crate) capacity: Tokens,
+    /// What it may owe.
+    debt: Tokens,
     /// The level at the latest reading that something was taken at. What was given back since may have brought it above
     /// the capacity; it never counts beyond that.
     level: Tokens,
@@ -31,6 +33,7 @@ impl Ideal {
         Self {
             rate: Tokens::new(quota.rate().tokens().into(), quota.rate().period_nanos().into()),
             capacity: whole(quota.capacity()),
+            debt: whole(quota.debt()),
             level: whole(quota.capacity()),
             latest: 0,
             slack: slack(quota),
@@ -59,7 +62,29 @@ impl Ideal {
     }
 
     pub(crate) fn give_back(&mut self, cost: u64) {
-        self.level += whole(cost).min(self.capacity.clone());
+        self.level += whole(cost).min(&self.capacity + &self.debt);
+    }
+
+    /// How much a debit may take at a reading, beside what is held: not a whole number, and perhaps below 0.
+    pub(crate) fn room(&self, now: Nanos, held: u64) -> Tokens {
+        self.level(now) + &self.debt - whole(held)
+    }
+
+    /// Goes on under another quota from `now`, with what the table of [`Inheritance`] says.
+    pub(crate) fn change(&mut self, now: Nanos, quota: Quota, inheritance: Inheritance) {
+        let (level, old) = (self.level(now), self.capacity.clone());
+        *self = Self { latest: seen(now), ..Self::full(quota) };
+        let owed = level.clone().min(whole(0));
+        self.level = match inheritance {
+            Inheritance::Level => level,
+            Inheritance::Spent => (&self.capacity - (old - level)).max(owed),
+            Inheritance::Fraction if level > whole(0) => level * &self.capacity / old,
+            Inheritance::Fraction => level,
+            Inheritance::Full => self.capacity.clone(),
+            Inheritance::Empty => owed,
+            other => panic!("{other:?} is new"),
+        }
+        .min(self.capacity.clone());
     }
 
     /// What flows in from one reading to another; negative when that is the earlier one.
@@ -80,19 +105,29 @@ pub(crate) fn seen(now: Nanos) -> u64 {
 
 /// Zero where the quota has a grid that is exact, and otherwise one unit of the finest grid of powers of two.
 pub(crate) fn slack(quota: Quota) -> Tokens {
+    let (unit, is_exact) = grid(quota);
+    if is_exact { whole(0) } else { unit }
+}
+
+/// One unit of the quota's grid.
+pub(crate) fn unit(quota: Quota) -> Tokens {
+    grid(quota).0
+}
+
+fn grid(quota: Quota) -> (Tokens, bool) {
     let rate = Tokens::new(quota.rate().tokens().into(), quota.rate().period_nanos().into());
-    let capacity = whole(quota.capacity());
+    let capacity = whole(quota.capacity()) + whole(quota.debt());
     let horizon = whole(seen(Nanos::MAX));
     let room = whole((1_u64 << 63) - 1);
 
     // The coarsest grid on which a nanosecond generates a whole number of units is the rate's denominator.
     if (&horizon * &rate + &capacity) * whole(rate.denom().clone()) <= room {
-        return whole(0);
+        return (whole(rate.denom().clone()).recip(), true);
     }
     let tokens = (horizon * rate).ceil() + capacity;
     let mut units = whole(1);
     while &tokens * &units * whole(2) <= room {
         units *= whole(2);
     }
-    units.recip()
+    (units.recip(), false)
 }

@@ -12,6 +12,7 @@ use sluicegate_core::{
     Decision, Inspection, ManualClock, Nanos, Quota, QuotaError, Rate, Shard, ShardId, ShardedWindow, WindowLimit,
 };
 
+pub(crate) mod adjusting;
 pub(crate) mod ideal;
 
 /// `cases` cases, or what `PROPTEST_CASES` says; failures are kept beside the test's source.
@@ -59,6 +60,63 @@ pub(crate) fn quota() -> impl Strategy<Value = Quota> + Clone {
             }
         }
     })
+}
+
+/// The same with debts of every size.
+pub(crate) fn indebted() -> impl Strategy<Value = Quota> + Clone {
+    let debt = prop_oneof![1 => Just(0), 3 => magnitude(), 1 => Just(u64::MAX)];
+    (quota(), debt).prop_map(|(quota, debt)| match quota.with_debt(debt) {
+        Ok(quota) => quota,
+        Err(QuotaError::DebtTooLarge { largest, .. }) => quota.with_debt(largest).unwrap(),
+        Err(error) => panic!("{error}"),
+    })
+}
+
+/// Where a clock goes.
+#[derive(Clone, Debug)]
+pub(crate) enum Move {
+    Stall,
+    Ahead(u64),
+    Back(u64),
+    To(u64),
+    /// To the reading that the latest denial named, or a nanosecond before or after.
+    Hint(i8),
+    /// Until about this many tokens have flowed in.
+    Tokens(u64),
+}
+
+impl Move {
+    pub(crate) fn after(&self, now: Nanos, hinted: Nanos, quota: Quota) -> Nanos {
+        let now = now.as_u64();
+        Nanos::new(match *self {
+            Self::Stall => now,
+            Self::Ahead(span) => now.saturating_add(span),
+            Self::Back(span) => now.saturating_sub(span),
+            Self::To(reading) => reading,
+            Self::Hint(off) => hinted.as_u64().saturating_add_signed(off.into()),
+            Self::Tokens(tokens) => {
+                let rate = quota.rate();
+                let span = u128::from(tokens) * u128::from(rate.period_nanos()) / u128::from(rate.tokens());
+                now.saturating_add(u64::try_from(span).unwrap_or(0))
+            }
+        })
+    }
+}
+
+/// Ahead and back by spans of every size, also to the end of the limiter's time and far beyond it.
+pub(crate) fn moves() -> impl Strategy<Value = Move> + Clone {
+    const YEAR: u64 = 31_557_600_000_000_000;
+    prop_oneof![
+        40 => Just(Move::Stall),
+        40 => (0..1_u64 << 60, 0..60_u32).prop_map(|(span, shift)| Move::Ahead(span >> shift)),
+        10 => (1..4_u64, 0..1_000_u64).prop_map(|(years, more)| Move::Ahead(years * YEAR + more)),
+        20 => (0..1_u64 << 60, 4..60_u32).prop_map(|(span, shift)| Move::Back(span >> shift)),
+        10 => (0..30 * YEAR).prop_map(Move::To),
+        50 => (-1..=1_i8).prop_map(Move::Hint),
+        30 => (0..20_u64).prop_map(Move::Tokens),
+        5 => prop::sample::select(vec![0, 946_728_000_000_000_000_u64, u64::MAX])
+            .prop_flat_map(|about| (-2..=2_i64).prop_map(move |off| Move::To(about.saturating_add_signed(off)))),
+    ]
 }
 
 /// A sharded window of any number of shards behind one type.
