@@ -40,7 +40,8 @@ impl Grid {
         let (tokens, period) = (tokens / common, period / common);
 
         let span = capacity as u128 + debt as u128;
-        let exact = (Nanos::HORIZON.as_u64() as u128 * tokens as u128).saturating_add(span * period as u128);
+        let exact =
+            (Nanos::HORIZON.as_u64() as u128 * tokens as u128).saturating_add(span.saturating_mul(period as u128));
         if exact <= UNITS_MAX {
             return Ok(Self::with(tokens as u128, 1, period, capacity, debt));
         }

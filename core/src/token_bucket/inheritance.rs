@@ -15,7 +15,7 @@ use crate::Nanos;
 /// | `Empty` | 0 | 0 |
 ///
 /// What is owed stays owed, also where the new quota allows less debt; but `Full` forgives it, and under `Spent` a larger
-/// capacity pays it off as far as it reaches.
+/// capacity pays it off as far as it reaches. (A debt counts up to 2^64 units of the new quota, which no 30 years pay off.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Inheritance {
