@@ -27,6 +27,11 @@ fn reads_and_prints_examples() {
         ("7/3s burst 20", "7/3s burst 20"),
         ("7/3s  BURST\t20 ", "7/3s burst 20"),
         ("7/3s burst 7", "7/3s"),
+        ("100/1s burst 50 debt 20", "100/1s burst 50 debt 20"),
+        ("100/1s debt 20", "100/1s debt 20"),
+        ("100/1s burst 100 DEBT\t2_0 ", "100/1s debt 20"),
+        ("100/1s burst 50 debt 0", "100/1s burst 50"),
+        ("100/1s debt 00", "100/1s"),
         ("1/30d", "1/30d"),
         ("1/720h", "1/30d"),
         ("1/90s", "1/90s"),
@@ -68,6 +73,7 @@ fn every_mistake_is_answered_with_text_fault_and_remedy() {
     const TOKENS: &str = "the tokens are not a whole number from 1 to 18446744073709551615";
     const COUNT: &str = "the number in the period is not a whole number from 1 to 18446744073709551615";
     const BURST: &str = "the burst is not a whole number from 1 to 18446744073709551615";
+    const DEBT: &str = "the debt is not a whole number from 0 to 18446744073709551615";
     const REST: &str = "something follows that is not `burst CAPACITY` or `debt TOKENS`";
     const BARE_ZERO: &str = "0 can be read both ways; write `off` for no limit or `deny` to admit nothing";
     const NO_PERIOD: &str = "a number alone has no period; write tokens per period, as in 300/1m";
@@ -133,6 +139,26 @@ fn every_mistake_is_answered_with_text_fault_and_remedy() {
         whole("10/1m burst 18446744073709551616", BURST),
         whole("10/1m burst 5 5", REST),
         whole("10/1m burst5", REST),
+        whole("10/1m debt", "no number after `debt`"),
+        whole("10/1m burst 5 debt \t", "no number after `debt`"),
+        whole("10/1m debt some", DEBT),
+        whole("10/1m burst 5 debt -1", DEBT),
+        whole("10/1m debt 1.5", DEBT),
+        whole("10/1m debt 1,5", DEBT),
+        whole("10/1m debt 18446744073709551616", DEBT),
+        whole("10/1m debt 5 5", REST),
+        whole("10/1m debt 5 debt 5", REST),
+        // The burst comes first.
+        whole("10/1m debt 5 burst 5", REST),
+        whole("10/1m burst 5debt 5", REST),
+        whole("10/1m burst debt 5", BURST),
+        whole("10/1m debt5", REST),
+        whole("10/1m debts 5", REST),
+        whole("10/1m, debt 5", REST),
+        plain(
+            "100/1s burst 50 debt 9223372036854775807",
+            "a debt of 9223372036854775807: the largest at this rate and burst is 9223371942181975757",
+        ),
         whole("10/1m bursting 5", REST),
         whole("10/1m, burst 5", REST),
         whole("10/1m;", REST),
@@ -170,6 +196,7 @@ fn an_error_tells_a_quota_that_cannot_be_from_a_text_that_is_none() {
     assert_eq!(quota_error("1/0m"), Some(QuotaError::ZeroPeriod));
     assert_eq!(quota_error("1/1m burst 0"), Some(QuotaError::ZeroBurst));
     assert!(matches!(quota_error("10/1ns"), Some(QuotaError::RateTooHigh { .. })));
+    assert!(matches!(quota_error("1/1s debt 10000000000000000000"), Some(QuotaError::DebtTooLarge { .. })));
     assert_eq!(quota_error("1/1y"), None);
     assert_eq!(quota_error(""), None);
 }
@@ -203,10 +230,14 @@ fn no_message_carries_a_control_character() {
 
 proptest! {
     #[test]
-    fn what_prints_reads_back_equal(tokens in magnitude(), period in magnitude(), burst in magnitude()) {
+    fn what_prints_reads_back_equal(
+        tokens in magnitude(), period in magnitude(), burst in magnitude(), debt in magnitude(),
+    ) {
         let rate = Rate::new(tokens, Duration::from_nanos(period)).unwrap();
         prop_assert_eq!(rate.to_string().parse(), Ok(rate));
-        for quota in [Quota::new(rate), Quota::with_burst(rate, burst)].into_iter().flatten() {
+        let quotas = [Quota::new(rate), Quota::with_burst(rate, burst)];
+        let indebted = quotas.map(|quota| quota.and_then(|quota| quota.with_debt(debt)));
+        for quota in quotas.into_iter().chain(indebted).flatten() {
             prop_assert_eq!(quota.to_string().parse(), Ok(quota));
             prop_assert_eq!(quota.to_string().parse(), Ok(Limit::Quota(quota)));
         }
@@ -225,7 +256,8 @@ proptest! {
         count in 1_u64..1_000,
         unit in 0_usize..7,
         burst in prop::option::of(1_u64..1_000_000),
-        gaps in prop::collection::vec("[ \t\r\n]{0,3}", 6),
+        debt in prop::option::of(0_u64..1_000_000),
+        gaps in prop::collection::vec("[ \t\r\n]{0,3}", 8),
     ) {
         let (name, length) = UNITS[unit];
         let rate = Rate::new(tokens, Duration::from_nanos(count * length)).unwrap();
@@ -236,6 +268,13 @@ proptest! {
                 Quota::with_burst(rate, burst)
             }
             None => Quota::new(rate),
+        };
+        let expected = match debt {
+            Some(debt) => {
+                text += &format!(" {}deBt {}{debt}", gaps[6], gaps[7]);
+                expected.and_then(|quota| quota.with_debt(debt))
+            }
+            None => expected,
         };
         text += &gaps[5];
         match (text.parse::<Quota>(), expected) {
@@ -251,7 +290,7 @@ proptest! {
     }
 
     #[test]
-    fn does_not_panic_on_nearly_a_limit(text in "[0-9_ /.+-]{0,24}[a-zA-Z0-9 ]{0,6}( burst ?[0-9_-]{0,21})?.{0,2}") {
+    fn does_not_panic_on_nearly_a_limit(text in "[0-9_ /.+-]{0,24}[a-zA-Z0-9 ]{0,6}( burst ?[0-9_-]{0,21})?( debt ?[0-9_-]{0,21})?.{0,2}") {
         check_arbitrary(&text)?;
     }
 }
@@ -272,4 +311,13 @@ fn magnitude() -> impl Strategy<Value = u64> {
         (0..7_usize, 1..1_000_u64).prop_map(|(unit, count)| UNITS[unit].1.saturating_mul(count)),
         (1..=u64::MAX, 0..64_u32).prop_map(|(number, shift)| (number >> shift).max(1)),
     ]
+}
+
+#[test]
+fn d02_a_window_has_no_debt() {
+    use sluicegate_core::WindowLimit;
+    let error = "10/1m debt 5".parse::<WindowLimit>().unwrap_err();
+    assert_eq!(error.quota_error(), Some(QuotaError::DebtOnWindow { debt: 5 }));
+    assert_eq!(WindowLimit::new(Limit::Quota(quota!("10/1m debt 5"))), Err(QuotaError::DebtOnWindow { debt: 5 }));
+    assert!("10/1m debt 0".parse::<WindowLimit>().is_ok());
 }

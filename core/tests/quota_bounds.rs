@@ -63,6 +63,38 @@ proptest! {
     }
 
     #[test]
+    fn the_largest_debt_is_the_largest(tokens in magnitude(), period in period(), burst in magnitude()) {
+        let rate = rate(tokens, period);
+        let quota = match Quota::with_burst(rate, burst) {
+            Ok(quota) => quota,
+            Err(QuotaError::BurstTooLarge { largest, .. }) => Quota::with_burst(rate, largest).unwrap(),
+            Err(_) => return Ok(()),
+        };
+        match quota.with_debt(u64::MAX) {
+            Err(QuotaError::DebtTooLarge { debt, largest }) => {
+                prop_assert_eq!(debt, u64::MAX);
+                // 30 years, the burst and the debt share 63 bits.
+                let room = u128::from(largest) + u128::from(quota.capacity()) + generated(tokens, period);
+                prop_assert_eq!(room, (1 << 63) - 1);
+                let most = quota.with_debt(largest).unwrap();
+                prop_assert_eq!((most.debt(), most.capacity(), most.rate()), (largest, quota.capacity(), rate));
+                works_at_both_ends(most);
+                prop_assert_eq!(most.to_string().parse(), Ok(most));
+                if let Some(debt) = largest.checked_add(1) {
+                    prop_assert_eq!(quota.with_debt(debt), Err(QuotaError::DebtTooLarge { debt, largest }));
+                }
+                // A burst that leaves no room for the debt.
+                if quota.capacity() > 1 {
+                    prop_assert!(most.burst(quota.capacity() - 1).is_ok());
+                }
+                let burst = quota.capacity() + 1;
+                prop_assert_eq!(most.burst(burst).is_ok(), false);
+            }
+            other => prop_assert!(false, "{:?}", other),
+        }
+    }
+
+    #[test]
     fn every_quota_below_its_bounds_works_at_both_ends(quota in support::quota()) {
         works_at_both_ends(quota);
     }
@@ -100,6 +132,16 @@ fn check_window(step: WindowStep, limit: u64) -> Result<(), TestCaseError> {
         state = next;
     }
     Ok(())
+}
+
+#[test]
+fn a_debt_beyond_every_bound_is_an_error_in_every_build() {
+    // Burst, debt and period together exceed 128 bits.
+    for period in [u64::MAX, u64::MAX - 1, 1 << 63] {
+        let quota = Quota::with_burst(rate(1, period), (1 << 63) - 2).unwrap();
+        assert_eq!(quota.with_debt(u64::MAX), Err(QuotaError::DebtTooLarge { debt: u64::MAX, largest: 0 }));
+        assert_eq!(quota.with_debt(0), Ok(quota));
+    }
 }
 
 #[test]
@@ -192,6 +234,11 @@ fn every_error_says_what_was_asked_for_and_what_is_possible() {
         (
             QuotaError::WindowTooShort { rate: rate(16, 1), shortest: 2 },
             "a window of 16/1ns: the shortest window with a limit of 16 is 2ns",
+        ),
+        (QuotaError::DebtTooLarge { debt: 9, largest: 8 }, "a debt of 9: the largest at this rate and burst is 8"),
+        (
+            QuotaError::DebtOnWindow { debt: 9 },
+            "a debt of 9 on a window: a window has no debt, only a token bucket may",
         ),
         (
             QuotaError::BurstOnWindow { burst: 9 },

@@ -161,7 +161,10 @@ impl<'a> Beside<'a> {
         self.limit = limit;
         // Without a quota the last one goes on; the first one starts full.
         let Some(next) = limit.quota().or(self.counted.as_ref().map(|(quota, _)| *quota)) else { return };
-        let (old, mut ideal) = self.counted.take().unwrap_or_else(|| (next, Ideal::full(next)));
+        let (old, mut ideal) = self.counted.take().unwrap_or_else(|| {
+            (self.above, self.below) = (slack(next), slack(next));
+            (next, Ideal::full(next))
+        });
         let anew = matches!(inheritance, Inheritance::Full | Inheritance::Empty);
         if old != next || anew {
             let scale = match inheritance {

@@ -26,6 +26,8 @@ pub(crate) struct Ideal {
     latest: u64,
     /// How far a decision may lie from the ideal.
     pub(crate) slack: Tokens,
+    /// One unit of the grid.
+    unit: Tokens,
 }
 
 impl Ideal {
@@ -37,6 +39,7 @@ impl Ideal {
             level: whole(quota.capacity()),
             latest: 0,
             slack: slack(quota),
+            unit: unit(quota),
         }
     }
 
@@ -58,6 +61,15 @@ impl Ideal {
             self.latest = now_seen;
         } else {
             self.level = left + self.refill(now_seen, self.latest);
+        }
+        self.forgive();
+    }
+
+    /// What is owed counts as far as a word does, which is more than 30 years bring.
+    fn forgive(&mut self) {
+        let least = &self.capacity + self.refill(0, self.latest) - whole(u64::MAX) * &self.unit;
+        if self.level < least {
+            self.level = least;
         }
     }
 
@@ -85,6 +97,7 @@ impl Ideal {
             other => panic!("{other:?} is new"),
         }
         .min(self.capacity.clone());
+        self.forgive();
     }
 
     /// What flows in from one reading to another; negative when that is the earlier one.
