@@ -4,9 +4,10 @@ use core::cell::Cell;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use sluicegate_core::{
-    Admitted, BucketCell, BucketState, BucketStep, CachePadded, ConcurrencyLimit, CounterShard, Denied, Departure,
-    FixedShard, HashedShard, Inspection, LeakyBucket, LeakyBucketState, LeakyBucketStep, Limit, ManualClock, Nanos,
-    Pacing, ParseError, Permit, Quota, QuotaError, Rate, Remaining, Shard, ShardedWindow, SlidingCounter,
+    AdjustError, AdjustableBucket, Admitted, BucketCell, BucketState, BucketStep, CachePadded, ConcurrencyLimit,
+    CounterShard, Debit, Denied, DeniedBy, Departure, DuplicateLevel, FixedShard, HashedShard, Hierarchy, Holding,
+    Inheritance, Inspection, LeakyBucket, LeakyBucketState, LeakyBucketStep, Level, Limit, Limiter, ManualClock, Nanos,
+    Pacing, ParseError, Permit, Quota, QuotaError, Rate, Remaining, Reservation, Shard, ShardedWindow, SlidingCounter,
     SlidingCounterCell, SlidingCounterState, SlidingCounterStep, TokenBucket, WindowLimit, WindowState, WindowStep,
 };
 
@@ -41,12 +42,17 @@ macro_rules! table {
 }
 
 type Window<C, I, O = ()> = ShardedWindow<[Shard; 4], C, I, O>;
+type Adjustable<C = ManualClock, O = ()> = AdjustableBucket<C, O>;
 
 #[test]
 fn what_may_cross_threads() {
     table! {
         //                                      Send  Sync  Unpin UnwindSafe RefUnwindSafe
         Admitted:                               true  true  true  true  true;
+        Adjustable:                             true  true  true  true  true;
+        Adjustable<*const u64>:                 false false true  true  true;
+        Adjustable<ManualClock, Cell<u64>>:     true  false true  true  false;
+        AdjustError:                            true  true  true  true  true;
         BucketCell:                             true  true  true  true  true;
         BucketState:                            true  true  true  true  true;
         BucketStep:                             true  true  true  true  true;
@@ -55,15 +61,23 @@ fn what_may_cross_threads() {
         ConcurrencyLimit:                       true  true  true  true  true;
         ConcurrencyLimit<Cell<u64>>:            true  false true  true  false;
         CounterShard:                           true  true  true  true  true;
+        Debit:                                  true  true  true  true  true;
         Denied:                                 true  true  true  true  true;
         Departure:                              true  true  true  true  true;
+        DeniedBy:                               true  true  true  true  true;
+        DuplicateLevel:                         true  true  true  true  true;
         FixedShard:                             true  true  true  true  true;
         HashedShard:                            true  true  true  true  true;
+        // Made anew for each request: the levels it refers to need not be shared between threads.
+        Hierarchy<'static, 3>:                  false false true  false false;
+        Inheritance:                            true  true  true  true  true;
         Inspection:                             true  true  true  true  true;
         LeakyBucket<ManualClock>:               true  true  true  true  true;
         LeakyBucket<ManualClock, Cell<u64>>:    true  false true  true  false;
         LeakyBucketState:                       true  true  true  true  true;
         LeakyBucketStep:                        true  true  true  true  true;
+        Level<Adjustable>:                      true  true  true  true  true;
+        Level<Cell<u64>>:                       true  false true  true  false;
         Limit:                                  true  true  true  true  true;
         ManualClock:                            true  true  true  true  true;
         Nanos:                                  true  true  true  true  true;
@@ -74,6 +88,8 @@ fn what_may_cross_threads() {
         QuotaError:                             true  true  true  true  true;
         Rate:                                   true  true  true  true  true;
         Remaining:                              true  true  true  true  true;
+        Reservation<&'static Adjustable>:       true  true  true  true  true;
+        Reservation<&'static Adjustable<ManualClock, Observed>>: false false true false false;
         Shard:                                  true  true  true  true  true;
         SlidingCounterCell:                     true  true  true  true  true;
         SlidingCounterState:                    true  true  true  true  true;
@@ -113,15 +129,34 @@ fn what_a_queue_may_cross_is_up_to_its_payload() {
     }
 }
 
+/// An observer for one thread.
+struct Observed(#[allow(dead_code)] Cell<u64>);
+
+impl sluicegate_core::Observer for Observed {}
+
 #[cfg(feature = "alloc")]
 #[test]
 fn what_may_cross_threads_with_alloc() {
     extern crate alloc;
+    use alloc::sync::Arc;
     type Log = sluicegate_core::SlidingLog<alloc::collections::VecDeque<sluicegate_core::Run>>;
     table! {
         sluicegate_core::Run:                   true  true  true  true  true;
         Log:                                    true  true  true  true  true;
+        Reservation<Arc<Adjustable>>:           true  true  true  true  true;
+        Reservation<Arc<Adjustable<ManualClock, Observed>>>: false false true false false;
     }
+}
+
+/// What a user of trait objects relies on.
+#[test]
+fn what_coerces() {
+    fn coerces<'a>(level: &'a Level<Adjustable>) -> (&'a Level<dyn Holding + 'a>, &'a (dyn Limiter + 'a)) {
+        let shared: &Level<dyn Holding + Send + Sync> = level;
+        (shared, level.limiter())
+    }
+    let level = Level::new("level", AdjustableBucket::with_limit(Limit::DenyAll, ManualClock::new()));
+    assert_eq!(coerces(&level).0.name(), "level");
 }
 
 #[test]
@@ -130,7 +165,12 @@ fn what_is_a_plain_value() {
     plain::<Admitted>();
     plain::<BucketState>();
     plain::<BucketStep>();
+    plain::<AdjustError>();
+    plain::<Debit>();
     plain::<Denied>();
+    plain::<DeniedBy>();
+    plain::<DuplicateLevel>();
+    plain::<Inheritance>();
     plain::<FixedShard>();
     plain::<HashedShard>();
     plain::<Inspection>();
@@ -151,7 +191,10 @@ fn what_is_a_plain_value() {
     plain::<WindowStep>();
 
     fn error<T: core::error::Error + Send + Sync + 'static>() {}
+    error::<AdjustError>();
     error::<Denied>();
+    error::<DeniedBy>();
+    error::<DuplicateLevel>();
     error::<ParseError>();
     error::<QuotaError>();
 }
