@@ -317,3 +317,29 @@ fn c09_no_request_is_denied_by_a_hold_that_comes_to_nothing() {
     assert_eq!((outer.limiter().held(), outer.limiter().inspect_at(Nanos::ZERO).level), (0, 2));
     assert_eq!(inner.limiter().inspect_at(Nanos::ZERO).level, 2);
 }
+
+#[test]
+fn c09_a_denial_does_not_wait_until_a_busy_level_is_quiet() {
+    // Eight threads on few cores hold all the time, one or another of them suspended while it does. What they hold is far
+    // less than what the ninth lacks.
+    let (outer, inner) =
+        (level("outer", quota!("1/30d burst 4_000_000_000")), level("inner", quota!("1/30d burst 4_000_000_000")));
+    assert!(inner.try_acquire_at(Nanos::ZERO, 3_000_000_000).is_ok());
+    let stop = AtomicBool::new(false);
+    race(9, |index| {
+        let hierarchy = Hierarchy::new([&outer, &inner]).unwrap();
+        if index > 0 {
+            while !stop.load(Ordering::Relaxed) {
+                assert!(hierarchy.try_acquire_at(Nanos::ZERO, [1, 1]).is_ok());
+            }
+            return;
+        }
+        for _ in 0..2_000 {
+            let denied = hierarchy.try_acquire_at(Nanos::ZERO, [1, 2_000_000_000]).unwrap_err();
+            assert!(denied.level == 1 && denied.denied.retry_after().is_some(), "{denied}");
+            assert!(inner.try_acquire_at(Nanos::ZERO, 2_000_000_000).is_err());
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(outer.limiter().held() + inner.limiter().held(), 0);
+}

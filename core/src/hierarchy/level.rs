@@ -3,7 +3,7 @@
 use core::fmt;
 
 use crate::adjustable_bucket::AdjustableBucket;
-use crate::decision::{Admitted, Decision, Remaining};
+use crate::decision::{Admitted, Decision, Denied, Remaining};
 use crate::observer::Observer;
 use crate::sharded_window::{ShardedWindow, Shards};
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
@@ -54,8 +54,10 @@ pub trait Holding: Limiter {
 /// # Ok::<(), sluicegate_core::Denied>(())
 /// ```
 pub struct Level<L: ?Sized> {
-    /// Bits 0 to 23: holds in flight. Above: holds that ended, modulo 2^40.
-    marks: AtomicU64,
+    /// What all holds asked for that were begun, and that have ended: each counted up to `UNKNOWN`, modulo 2^64. What is held
+    /// at an instant is at most what was begun after it but for what had ended before it.
+    begun: AtomicU64,
+    ended: AtomicU64,
     name: &'static str,
     give_way: fn(u32),
     limiter: L,
@@ -71,7 +73,7 @@ impl<L> Level<L> {
         /// The same, where a caller that has to look again calls `give_way` with the number of looks so far: on threads, yield
         /// to the operating system.
         pub fn with_give_way(name: &'static str, limiter: L, give_way: fn(u32)) -> Self {
-            Self { marks: AtomicU64::new(0), name, give_way, limiter }
+            Self { begun: AtomicU64::new(0), ended: AtomicU64::new(0), name, give_way, limiter }
         }
     }
 
@@ -96,24 +98,25 @@ impl<L: ?Sized> Level<L> {
         (self.give_way)(attempt);
     }
 
+    /// Begins to watch for holds of other requests.
     #[inline]
-    pub(super) fn marks(&self) -> Marks {
-        // Acquire, paired with the release in `ended`: who sees that a hold ended sees what it let go.
-        Marks(self.marks.load(Ordering::Acquire))
+    pub(super) fn watch(&self) -> Watch<'_> {
+        // Acquire, paired with the release in `end`: who sees that a hold ended sees what it let go.
+        Watch { ended: self.ended.load(Ordering::Acquire), begun: &self.begun }
     }
 
     /// Announces a hold. It comes before the hold itself.
     #[inline]
-    pub(super) fn begin(&self) {
+    pub(super) fn begin(&self, cost: u64) {
         // Relaxed: the hold is written after this and released, so who sees the hold sees this.
-        self.marks.fetch_add(1, Ordering::Relaxed);
+        self.begun.fetch_add(cost.min(UNKNOWN), Ordering::Relaxed);
     }
 
     /// Announces that a hold ended. It comes after that.
     #[inline]
-    pub(super) fn end(&self) {
-        // Release, as said in `marks`. One less in flight and one more ended; the sum cannot borrow, as one is in flight.
-        self.marks.fetch_add(ENDED - 1, Ordering::Release);
+    pub(super) fn end(&self, cost: u64) {
+        // Release, as said in `watch`.
+        self.ended.fetch_add(cost.min(UNKNOWN), Ordering::Release);
     }
 }
 
@@ -126,7 +129,7 @@ impl<L: Holding + ?Sized> Level<L> {
     /// # Errors
     /// As the limiter's.
     pub fn try_acquire_at(&self, now: Nanos, cost: u64) -> Decision {
-        let decision = self.settled(|| self.limiter.take_at(now, cost));
+        let decision = self.settled(now, cost, || self.limiter.take_at(now, cost));
         self.limiter.tell(now, cost, &decision);
         decision
     }
@@ -136,21 +139,41 @@ impl<L: Holding + ?Sized> Level<L> {
     /// # Errors
     /// As `try_acquire_at`.
     pub fn peek_at(&self, now: Nanos, cost: u64) -> Decision {
-        self.settled(|| self.limiter.peek_at(now, cost))
+        self.settled(now, cost, || self.limiter.peek_at(now, cost))
     }
 
-    fn settled(&self, decide: impl Fn() -> Decision) -> Decision {
+    fn settled(&self, now: Nanos, cost: u64, decide: impl Fn() -> Decision) -> Decision {
         let mut attempt = 0;
         loop {
-            let before = self.marks();
+            let watch = self.watch();
             let decision = decide();
             match decision {
-                Err(denied) if !denied.is_final() && !before.quiet_until(self.marks()) => {}
+                Err(denied) if !denied.is_final() && !self.lacks(now, cost, denied, &watch) => {}
                 _ => return decision,
             }
             self.give_way(attempt);
             attempt = attempt.saturating_add(1);
         }
+    }
+
+    /// Whether `denied` is right whatever becomes of the holds in flight.
+    fn lacks(&self, now: Nanos, cost: u64, denied: Denied, watch: &Watch<'_>) -> bool {
+        let in_flight = watch.in_flight();
+        if in_flight == 0 {
+            return true;
+        }
+        if in_flight >= cost || in_flight >= UNKNOWN {
+            return false;
+        }
+        // If all of them were let go there would be so much more. What is denied even so is denied for the same reason.
+        let still = self.limiter.peek_at(now, cost - in_flight);
+        let is_same = matches!(
+            (denied, still),
+            (Denied::RateLimited { .. }, Err(Denied::RateLimited { .. }))
+                | (Denied::ConcurrencyLimited, Err(Denied::ConcurrencyLimited))
+        );
+        // And no more than that was in flight at that instant, either.
+        is_same && watch.in_flight() <= in_flight
     }
 }
 
@@ -160,21 +183,24 @@ impl<L: fmt::Debug + ?Sized> fmt::Debug for Level<L> {
     }
 }
 
-/// A level's count of holds, as it was read.
-#[derive(Clone, Copy)]
-pub(super) struct Marks(u64);
+/// Watches a level's holds from an instant on.
+pub(super) struct Watch<'l> {
+    ended: u64,
+    begun: &'l AtomicU64,
+}
 
-impl Marks {
-    /// Whether no hold was in flight between the two readings.
+impl Watch<'_> {
+    /// The most that requests can have held at any instant since the watch began; `UNKNOWN` or more is no number.
     #[inline]
-    pub(super) const fn quiet_until(self, later: Self) -> bool {
-        self.0 & IN_FLIGHT == 0 && self.0 == later.0
+    pub(super) fn in_flight(&self) -> u64 {
+        // Relaxed: who saw a hold, by an acquire, sees that it was begun.
+        self.begun.load(Ordering::Relaxed).wrapping_sub(self.ended)
     }
 
-    /// The same, but for one hold of the caller's own that began in between.
+    /// The same, but for a hold of the caller's own of `cost` that it began meanwhile.
     #[inline]
-    pub(super) const fn quiet_but_for_own(self, later: Self) -> bool {
-        self.0 & IN_FLIGHT == 0 && self.0 + 1 == later.0
+    pub(super) fn in_flight_but_for(&self, cost: u64) -> u64 {
+        self.in_flight().wrapping_sub(cost.min(UNKNOWN))
     }
 }
 
@@ -240,5 +266,5 @@ fn spin(_attempt: u32) {
     crate::sync::spin_loop();
 }
 
-const ENDED: u64 = 1 << 24;
-const IN_FLIGHT: u64 = ENDED - 1;
+/// So much is counted of a hold at most: the sum of 2^23 of them cannot wrap.
+const UNKNOWN: u64 = 1 << 40;

@@ -8,17 +8,19 @@
 //! moment ago has not when its turn comes, because another request was faster, all that is held is let go. So holds
 //! that come to nothing exist only in races that are lost within some tens of instructions.
 //!
-//! While it lasts, such a hold hides tokens that are still there. So each level counts its holds (`marks`), and who finds too
-//! little there looks again if one was in flight meanwhile. A denial is only answered if none was: then it is right at an
-//! instant within the call.
+//! While it lasts, such a hold hides tokens that are still there. So each level counts what its holds ask for (`begun`,
+//! `ended`), and who finds too little there looks again if what was in flight meanwhile might have been enough. A denial is
+//! only answered if it is right, at an instant within the call, whatever becomes of the holds in flight.
 //!
 //! Nobody waits while holding anything: who lost a race lets go before looking again. Requests that take in one order also
 //! make progress as a whole, because the one that holds furthest along can only be stopped by an admission.
 //!
 //! # What remains possible
 //!
-//! - A caller that finds too little looks again for as long as a hold is in flight, which on threads may be a time slice of a
-//!   holder that was suspended. An interrupt handler must therefore not ask a level that the code it interrupts asks.
+//! - A caller that lacks no more than what others hold in flight looks again, which on threads may last for a time slice of
+//!   a holder that was suspended, and for longer where many threads keep holding while refill keeps up with them; so does
+//!   one that asks for nearly all of a level's capacity. An interrupt handler must therefore not ask a level that the code it
+//!   interrupts asks.
 //! - Who asks a level's limiter directly, past the level, does not look again, and may be denied what a hold that comes to
 //!   nothing hides for some tens of instructions.
 

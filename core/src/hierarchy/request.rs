@@ -204,10 +204,10 @@ impl<'a, const N: usize> Hierarchy<'a, N> {
         let (at_last, is_last_level) = match last {
             Some((last, cost)) => (last.try_acquire_at(now, cost), false),
             None => {
-                let before = self.levels[0].marks();
+                let watch = self.levels[0].watch();
                 let decision = self.levels[0].limiter().take_at(now, costs[0]);
                 if let Err(denied) = decision {
-                    let is_right = denied.is_final() || before.quiet_until(self.levels[0].marks());
+                    let is_right = denied.is_final() || watch.in_flight() == 0;
                     drop(held);
                     let refused = DeniedBy { level: 0, name: self.levels[0].name(), denied };
                     return if is_right { Taken::None(refused) } else { Taken::LostTo(self.levels[0]) };
@@ -254,11 +254,11 @@ struct Held<'h, 'a, const N: usize> {
 }
 
 /// A hold that was announced. Dropped, also by a panic, it tells that it ended.
-struct Announced<'l, 'a>(&'l Level<dyn Holding + 'a>);
+struct Announced<'l, 'a>(&'l Level<dyn Holding + 'a>, u64);
 
 impl Drop for Announced<'_, '_> {
     fn drop(&mut self) {
-        self.0.end();
+        self.0.end(self.1);
     }
 }
 
@@ -269,17 +269,17 @@ impl<'h, 'a, const N: usize> Held<'h, 'a, N> {
 
     /// Holds at one level; or tells why not, and whether that is a right denial.
     fn hold(&mut self, index: usize, now: Nanos) -> Result<(), (Denied, bool)> {
-        let level = self.levels[index];
-        let before = level.marks();
-        level.begin();
-        let announced = Announced(level);
-        match level.limiter().hold_at(now, self.costs[index]) {
+        let (level, cost) = (self.levels[index], self.costs[index]);
+        let watch = level.watch();
+        level.begin(cost);
+        let announced = Announced(level, cost);
+        match level.limiter().hold_at(now, cost) {
             Ok(answer) => {
                 self.answers[index] = Some(answer);
                 core::mem::forget(announced);
                 Ok(())
             }
-            Err(denied) => Err((denied, denied.is_final() || before.quiet_but_for_own(level.marks()))),
+            Err(denied) => Err((denied, denied.is_final() || watch.in_flight_but_for(cost) == 0)),
         }
     }
 
@@ -289,7 +289,7 @@ impl<'h, 'a, const N: usize> Held<'h, 'a, N> {
         for index in (0..N).rev() {
             if let Some(answer) = self.answers[index].take() {
                 admitted[index] = answer;
-                let _announced = Announced(self.levels[index]);
+                let _announced = Announced(self.levels[index], self.costs[index]);
                 self.levels[index].limiter().keep(self.costs[index], &answer);
             }
         }
@@ -301,7 +301,7 @@ impl<const N: usize> Drop for Held<'_, '_, N> {
     fn drop(&mut self) {
         for index in 0..N {
             if let Some(answer) = self.answers[index].take() {
-                let _announced = Announced(self.levels[index]);
+                let _announced = Announced(self.levels[index], self.costs[index]);
                 self.levels[index].limiter().let_go(self.costs[index], &answer);
             }
         }
