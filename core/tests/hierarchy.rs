@@ -4,6 +4,7 @@ mod support;
 
 use core::cell::{Cell, RefCell};
 use core::panic::AssertUnwindSafe;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use core::time::Duration;
 use std::panic::catch_unwind;
 
@@ -474,6 +475,98 @@ fn levels_can_be_statics_and_shared_by_many_hierarchies() {
     });
     assert_eq!(GLOBAL.limiter().inspect_at(Nanos::ZERO).level, 1);
     assert_eq!(level("into", quota!("2/1h")).into_inner().limit().to_string(), "2/1h");
+}
+
+/// A last limiter in whose turn, while everything before it is held, `meanwhile` happens; and which then denies.
+struct Meanwhile<F>(F);
+
+impl<F: Fn()> Limiter for Meanwhile<F> {
+    fn try_acquire_at(&self, _: Nanos, _: u64) -> Decision {
+        (self.0)();
+        Err(Denied::ConcurrencyLimited)
+    }
+
+    fn peek_at(&self, now: Nanos, cost: u64) -> Decision {
+        Fickle { panics: false }.peek_at(now, cost)
+    }
+
+    fn inspect_at(&self, now: Nanos) -> Inspection {
+        Fickle { panics: false }.inspect_at(now)
+    }
+}
+
+#[test]
+fn c09_who_lacks_what_a_hold_in_flight_hides_looks_again_until_it_ends() {
+    static LOOKED_AGAIN: AtomicUsize = AtomicUsize::new(0);
+    fn give_way(_: u32) {
+        LOOKED_AGAIN.fetch_add(1, Ordering::Relaxed);
+        std::thread::yield_now();
+    }
+    let bucket =
+        Level::with_give_way("bucket", AdjustableBucket::with_clock(quota!("10/1h"), ManualClock::new()), give_way);
+    assert!(bucket.try_acquire_at(Nanos::ZERO, 3).is_ok());
+    // Alone, through a hierarchy where it is held and through one where it is taken, and when only asked.
+    for how in 0..4 {
+        let answered = AtomicBool::new(false);
+        LOOKED_AGAIN.store(0, Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            let hold = Hierarchy::new([&bucket]).unwrap();
+            // 5 of 7 are held; 2 are left for the one who asks for 6.
+            let denied = hold.try_acquire_with_at(
+                Nanos::ZERO,
+                [5],
+                &Meanwhile(|| {
+                    let (bucket, answered) = (&bucket, &answered);
+                    scope.spawn(move || {
+                        let off = level("off", Limit::Unlimited);
+                        let decision = match how {
+                            0 => bucket.try_acquire_at(Nanos::ZERO, 6).is_ok(),
+                            1 => Hierarchy::new([&off, bucket]).unwrap().try_acquire_at(Nanos::ZERO, [1, 6]).is_ok(),
+                            2 => Hierarchy::new([bucket, &off]).unwrap().try_acquire_at(Nanos::ZERO, [6, 1]).is_ok(),
+                            _ => bucket.peek_at(Nanos::ZERO, 6).is_ok(),
+                        };
+                        answered.store(true, Ordering::Relaxed);
+                        assert!(decision, "denied by a hold that came to nothing");
+                    });
+                    while LOOKED_AGAIN.load(Ordering::Relaxed) < 3 && !answered.load(Ordering::Relaxed) {
+                        std::thread::yield_now();
+                    }
+                    assert!(!answered.load(Ordering::Relaxed), "answered while nobody could know");
+                }),
+                1,
+            );
+            assert!(denied.is_err());
+        });
+        if how < 3 {
+            bucket.limiter().refund(6);
+        }
+        assert_eq!((bucket.limiter().held(), bucket.limiter().inspect_at(Nanos::ZERO).level), (0, 7));
+    }
+}
+
+#[test]
+fn c09_who_lacks_more_than_all_holds_in_flight_is_denied_at_once() {
+    let (bucket, window) = (level("bucket", quota!("10/1h")), window("window", 10, 1_000));
+    let now = Nanos::ZERO;
+    assert!(bucket.try_acquire_at(now, 4).is_ok() && window.try_acquire_at(now, 4).is_ok());
+    let hierarchy = Hierarchy::new([&bucket as &Level<dyn Holding>, &window]).unwrap();
+    // 1 is held of 6, so at most 6 will be there; and on this thread nobody ends the hold before the answer.
+    let asked = Cell::new(0);
+    let meanwhile = Meanwhile(|| {
+        let retry_after = Duration::from_secs(720);
+        assert_eq!(bucket.peek_at(now, 7), Err(Denied::RateLimited { retry_after }), "the hold counts as taken");
+        assert!(bucket.try_acquire_at(now, 7).is_err() && window.try_acquire_at(now, 7).is_err());
+        assert_eq!(hierarchy.try_acquire_at(now, [1, 7]).unwrap_err().name, "window");
+        assert_eq!(hierarchy.try_acquire_at(now, [7, 1]).unwrap_err().name, "bucket");
+        assert!(bucket.try_acquire_at(now, 11).is_err());
+        // What is there beside the hold is given at once, too.
+        assert!(bucket.try_acquire_at(now, 5).is_ok());
+        bucket.limiter().refund(5);
+        asked.set(asked.get() + 1);
+    });
+    assert!(hierarchy.try_acquire_with_at(now, [1, 1], &meanwhile, 1).is_err());
+    assert_eq!(asked.get(), 1);
+    assert_eq!(hierarchy.inspect_at(now).map(|inspection| inspection.level), [6, 6]);
 }
 
 /// A level as a naive model has it: a number at one reading.

@@ -389,6 +389,8 @@ fn d02_made_under_a_quota_and_settled_without_a_limit_it_counts_once_there_is_on
         bucket.clock().set(Nanos::from_secs(100));
         let (first, second) = (bucket.reserve(4).unwrap(), bucket.reserve(3).unwrap());
         bucket.adjust(between, Inheritance::Level);
+        // It counts when it is settled, not when it was made.
+        bucket.clock().advance(Duration::from_secs(50));
         let debit = first.settle(6);
         assert_eq!(debit.charged, if between == Limit::Unlimited { 6 } else { 4 });
         second.cancel();
