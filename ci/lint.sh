@@ -5,7 +5,9 @@ source "$(dirname "$0")/lib.sh"
 for package in sluicegate-core sluicegate-threads sluicegate sluicegate-loom-tests sluicegate-benches; do
     cargo clippy --quiet -p "$package" --all-targets -- -D warnings
 done
-cargo clippy --quiet -p sluicegate-core --features alloc --all-targets -- -D warnings
+for features in alloc heapless keyed alloc,heapless,keyed; do
+    cargo clippy --quiet -p sluicegate-core --features "$features" --all-targets -- -D warnings
+done
 cargo clippy --quiet -p sluicegate-threads --all-features --all-targets -- -D warnings
 # The same code over loom's atomics.
 RUSTFLAGS="--cfg sluicegate_loom" \
