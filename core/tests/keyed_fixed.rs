@@ -6,6 +6,7 @@ use core::hash::{BuildHasherDefault, Hasher};
 use core::time::Duration;
 use std::collections::HashMap;
 use std::hash::DefaultHasher;
+use std::sync::Mutex;
 
 use proptest::prelude::*;
 use sluicegate_core::{
@@ -189,14 +190,13 @@ fn limits_without_a_count_and_stores_without_slots() {
 }
 
 #[test]
-fn a_store_can_be_made_in_a_constant() {
-    const STORE: FixedKeyedTokenBucket<u8, BuildHasherDefault<DefaultHasher>, ManualClock, 4> =
-        FixedKeyedTokenBucket::with_parts(
-            Limit::Quota(quota!("1/1s")),
-            Overflow::Deny,
-            BuildHasherDefault::new(),
-            ManualClock::new(),
-        );
-    let mut store = STORE;
+fn a_store_can_be_a_static_behind_a_lock() {
+    static STORE: Mutex<Fixed<4>> = Mutex::new(FixedKeyedTokenBucket::with_parts(
+        Limit::Quota(quota!("1/1s")),
+        Overflow::Deny,
+        BuildHasherDefault::new(),
+        ManualClock::new(),
+    ));
+    let mut store = STORE.lock().unwrap();
     assert!(store.try_acquire(&1, 1).is_ok() && store.try_acquire(&1, 1).is_err());
 }
