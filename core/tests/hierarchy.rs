@@ -642,3 +642,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_adjustable_bucket_tells_a_queue_as_early_as_a_plain_one() {
+    use sluicegate_core::Limiter;
+    let plain = sluicegate_core::TokenBucket::with_clock(quota!("10/1s"), ManualClock::new());
+    let adjustable = AdjustableBucket::with_clock(quota!("10/1s"), ManualClock::new());
+    for bucket in [&plain as &dyn Limiter, &adjustable] {
+        assert!(bucket.try_acquire_at(Nanos::ZERO, 7).is_ok());
+        assert_eq!(bucket.earliest_at(Nanos::ZERO, 3), Some(Nanos::ZERO));
+        assert_eq!(bucket.earliest_at(Nanos::ZERO, 53), Some(Nanos::from_secs(5)));
+    }
+    // What is held may be let go at any time.
+    let held = adjustable.reserve_at(Nanos::ZERO, 3).unwrap();
+    assert_eq!(adjustable.earliest_at(Nanos::ZERO, 53), Some(Nanos::from_secs(5)));
+    held.cancel();
+}

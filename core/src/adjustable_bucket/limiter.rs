@@ -508,6 +508,16 @@ impl<C, O: Observer> Limiter for AdjustableBucket<C, O> {
     fn inspect_at(&self, now: Nanos) -> Inspection {
         self.inspect_at(now)
     }
+
+    /// As a `TokenBucket`'s. What is held is left out, because it may be let go.
+    fn earliest_at(&self, now: Nanos, total: u128) -> Option<Nanos> {
+        let seen = self.cell.read();
+        match seen.rule.step() {
+            Ok(step) => Some(step.earliest(seen.account().state, now, total)),
+            Err(Kind::Unlimited) => Some(now),
+            Err(_) => None,
+        }
+    }
 }
 
 impl<C, O> fmt::Debug for AdjustableBucket<C, O> {

@@ -206,7 +206,7 @@ impl BucketStep {
 
     /// The first reading from `now` on at which `total` tokens can have been taken, in parts of at most the capacity each, as soon
     /// as each fits.
-    pub(super) const fn earliest(&self, state: BucketState, now: Nanos, total: u128) -> Nanos {
+    pub(crate) const fn earliest(&self, state: BucketState, now: Nanos, total: u128) -> Nanos {
         let accrued = self.grid.accrued(now);
         let consumed = if state.0 > accrued { state.0 } else { accrued };
         let target = total.saturating_mul(self.grid.units_per_token as u128).saturating_add(consumed as u128);
