@@ -94,6 +94,8 @@ pub use sharded_window::{Shard, ShardedWindow, Shards, WindowLimit, WindowState,
 pub use sliding_counter::{SlidingCounter, SlidingCounterCell, SlidingCounterState, SlidingCounterStep};
 #[cfg(feature = "heapless")]
 pub use sliding_log::FixedSlidingLog;
+#[cfg(all(feature = "lock_api", any(feature = "alloc", feature = "heapless")))]
+pub use sliding_log::SharedSlidingLog;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 pub use sliding_log::{Run, Runs, SlidingLog};
 /// For this project's own models only: what the limiters run on while they are model-checked.

@@ -658,3 +658,49 @@ fn an_adjustable_bucket_tells_a_queue_as_early_as_a_plain_one() {
     assert_eq!(adjustable.earliest_at(Nanos::ZERO, 53), Some(Nanos::from_secs(5)));
     held.cancel();
 }
+
+#[cfg(feature = "lock_api")]
+mod shared_log {
+    use super::*;
+    use parking_lot::RawMutex;
+    use sluicegate_core::{Rate, SharedSlidingLog, SlidingLog};
+
+    #[test]
+    fn c09_a_shared_log_is_a_level_and_what_is_refused_elsewhere_comes_back() {
+        let log = SlidingLog::new("3/1s".parse::<Rate>().unwrap());
+        let log = Level::new("log", SharedSlidingLog::<RawMutex, _>::new(log));
+        let outer = Level::new("outer", AdjustableBucket::with_clock(quota!("2/1s"), ManualClock::new()));
+        let hierarchy = Hierarchy::new([&outer, &log]).unwrap();
+        for _ in 0..2 {
+            assert!(hierarchy.try_acquire_at(Nanos::ZERO, [1, 1]).is_ok());
+        }
+        for _ in 0..5 {
+            assert_eq!(hierarchy.try_acquire_at(Nanos::ZERO, [1, 1]).unwrap_err().name, "outer");
+        }
+        assert_eq!(log.limiter().inspect_at(Nanos::ZERO).level, 1);
+        assert!(log.try_acquire_at(Nanos::ZERO, 1).is_ok());
+        assert!(log.try_acquire_at(Nanos::ZERO, 1).is_err());
+        log.limiter().refund(Nanos::ZERO, 1);
+        assert!(log.try_acquire_at(Nanos::ZERO, 1).is_ok());
+    }
+
+    #[test]
+    fn c09_racing_paths_share_a_log_exactly() {
+        let log = SlidingLog::new("500/1s".parse::<Rate>().unwrap());
+        let log = Level::new("log", SharedSlidingLog::<RawMutex, _>::new(log));
+        let outer = Level::new("outer", AdjustableBucket::with_clock(quota!("300/1s"), ManualClock::new()));
+        let admitted: usize = std::thread::scope(|scope| {
+            let callers: Vec<_> = (0..8)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let hierarchy = Hierarchy::new([&outer, &log]).unwrap();
+                        (0..100).filter(|_| hierarchy.try_acquire_at(Nanos::ZERO, [1, 1]).is_ok()).count()
+                    })
+                })
+                .collect();
+            callers.into_iter().map(|caller| caller.join().unwrap()).sum()
+        });
+        assert_eq!(admitted, 300);
+        assert_eq!(log.limiter().inspect_at(Nanos::ZERO).level, 200);
+    }
+}

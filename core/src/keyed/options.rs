@@ -42,7 +42,7 @@ impl KeyedOptions {
         self
     }
 
-    /// Over how many locks keys are spread: the next power of two from `shards`, at most 65 536. The default is 16.
+    /// Over how many locks keys are spread: the next power of two from `shards`, at most 65 536. The default is 8.
     ///
     /// Four for each core that calls is a good number. It never changes a decision.
     pub const fn shards(mut self, shards: NonZeroUsize) -> Self {
@@ -59,5 +59,5 @@ impl<L: Into<Limit>> From<L> for KeyedOptions {
 
 /// Some 40 to 70 MB of addresses: enough for the clients of one process, and bounded.
 const DEFAULT_CAP: usize = 1 << 20;
-/// Four for each of four cores; a store of 16 empty shards takes 4 KB.
-const DEFAULT_SHARDS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
+/// Four for each of two cores; a store of 8 empty shards takes 2 KB. Where more cores race, more shards keep them apart.
+const DEFAULT_SHARDS: NonZeroUsize = NonZeroUsize::new(8).unwrap();

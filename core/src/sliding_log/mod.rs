@@ -2,8 +2,12 @@
 
 mod limiter;
 mod runs;
+#[cfg(feature = "lock_api")]
+mod shared;
 
 #[cfg(feature = "heapless")]
 pub use limiter::FixedSlidingLog;
 pub use limiter::SlidingLog;
 pub use runs::{Run, Runs};
+#[cfg(feature = "lock_api")]
+pub use shared::SharedSlidingLog;
