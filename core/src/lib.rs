@@ -4,14 +4,27 @@
 //! system, no allocator, no `unsafe`. A clock and a shard number are lent to it; `sluicegate-threads` and the other
 //! adapters bring them for threads and for each async executor, and re-export this crate.
 //!
-//! | | admits | state | shared by many cores | beyond its limit |
+//! | | admits | state | many callers | beyond its limit |
 //! |---|---|---|---|---|
-//! | [`TokenBucket`] | smoothly, bursts up to its capacity | one word | one word | never |
-//! | [`ShardedWindow`] | all of its limit at any time in a window | one word a shard | scales with shards | 2x across one boundary |
-//! | `SlidingLog` (feature `alloc`) | all of its limit in any interval of its length | up to 16 bytes a unit | behind a lock | never |
+//! | [`TokenBucket`] | smoothly, bursts up to its capacity | one word | share one word | never |
+//! | [`AdjustableBucket`] | the same; its limit may change, tokens can be reserved | two words, and 224 bytes of rules | share one word | never |
+//! | [`ShardedWindow`] | all of its limit at any time in a window | one word a shard | scale with shards | 2x across one boundary |
+//! | `SlidingLog` (feature `alloc` or `heapless`) | all of its limit in any interval of its length | up to 16 bytes a unit | behind a lock, `SharedSlidingLog` | never |
+//! | [`SlidingCounter`] | about what the log admits | one word | share one word | less than 2x in an interval, by its phase; never in a window |
+//! | [`LeakyBucket`] | at a constant rate; bursts wait in a bounded queue | one word | share one word | never |
+//! | [`ConcurrencyLimit`] | what fits beside what is in use, whatever the time | one word | share one word | never; a lowered limit drains |
+//! | [`Hierarchy`] | what every one of its levels admits | none of its own | as its levels | never, at any level |
+//! | `KeyedTokenBucket` (feature `keyed`) | smoothly, for each key | a key and a word each, up to a cap | read lock of a shard | never |
 //!
-//! All are *exact*: see the guarantees on each type. Underneath are [`BucketStep`] and [`WindowStep`], pure functions of
-//! state, reading and cost, for those who keep states themselves.
+//! All but the counter are *exact*, and it says by how much it errs: see the guarantees and trade-offs on each type.
+//! Underneath are [`BucketStep`], [`WindowStep`], [`SlidingCounterStep`] and [`LeakyBucketStep`], pure functions of state,
+//! reading and cost, for those who keep states themselves. `WaitQueue` (feature `alloc` or `heapless`) keeps those who wait
+//! for a limiter in order; `FixedKeyedTokenBucket` keeps keys without an allocator.
+//!
+//! Which one? One limit: the bucket; a very hot one from many cores: the window. "No more than so many in *any* minute", to the
+//! letter: the log, if there is memory for it, and the counter if not. Requests whose cost is known only afterwards, or a
+//! limit that is changed while it is used: the adjustable bucket. A downstream that wants an even pace: the leaky bucket; one
+//! that wants few at a time: the concurrency limit.
 //!
 //! ```
 //! use sluicegate_core::{Denied, ManualClock, TokenBucket, quota};
@@ -33,7 +46,11 @@
 //!
 //! None is on by default.
 //!
-//! - `alloc`: shard counts chosen at run time, clocks behind `Arc` and `Box`, the sliding log.
+//! - `alloc`: shard counts chosen at run time, clocks behind `Arc` and `Box`, the sliding log, the wait queue, permits and
+//!   reservations that own their limiter.
+//! - `heapless`: the sliding log and the wait queue with capacities fixed at compile time. Needs Rust 1.88.
+//! - `lock_api`: `SharedSlidingLog`, behind any lock that implements lock_api's traits.
+//! - `keyed`: the store of keys; implies `alloc` and `lock_api`.
 //! - `loom`: for this project's own model checking, and without effect unless `--cfg sluicegate_loom` is set too.
 //!
 //! On targets without 64-bit atomics or compare-and-swap, [portable-atomic](https://docs.rs/portable-atomic) emulates
