@@ -186,7 +186,8 @@ pub struct Inspection {
     /// The most that `level` can be.
     pub capacity: u64,
     /// Tokens that a bucket whose quota allows a debt owes, a begun one counted whole; mostly 0. Refill pays them off before
-    /// the level rises.
+    /// the level rises. At a reading earlier than the latest one acted on, what flows in until then counts as owed too, and
+    /// after a quota was lowered it may be more than the debt.
     pub owed: u64,
 }
 

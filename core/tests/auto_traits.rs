@@ -205,4 +205,7 @@ fn what_is_small() {
     assert_eq!((size_of::<BucketCell>(), size_of::<BucketState>(), size_of::<WindowState>()), (8, 8, 8));
     assert_eq!((size_of::<SlidingCounterCell>(), size_of::<SlidingCounterState>()), (8, 8));
     assert!(size_of::<Result<Admitted, Denied>>() <= 32);
+    assert!(size_of::<Reservation<&Adjustable>>() <= 32);
+    // 16 bytes of state, 224 of rules, and the clock.
+    assert_eq!(size_of::<Adjustable>(), 256);
 }

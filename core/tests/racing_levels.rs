@@ -17,6 +17,15 @@ fn bucket(limit: impl Into<Limit>) -> Bucket {
     AdjustableBucket::with_clock(limit, ManualClock::new())
 }
 
+/// Counts a thread that has finished, also by a panic: so nobody waits for one that failed.
+struct Finished<'a>(&'a AtomicU64);
+
+impl Drop for Finished<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 fn give_way(_attempt: u32) {
     std::thread::yield_now();
 }
@@ -120,6 +129,7 @@ fn c08_changes_race_takers_and_holders_and_nothing_is_lost() {
             assert!(changes > 100);
             return 0;
         }
+        let _finished = Finished(&done);
         for _ in 0..60_000 {
             let cost = 1 + numbers.below(5);
             match numbers.below(4) {
@@ -143,7 +153,6 @@ fn c08_changes_race_takers_and_holders_and_nothing_is_lost() {
             let inspection = bucket.inspect();
             assert!(inspection.level <= 1_000 && inspection.capacity == 1_000);
         }
-        done.fetch_add(1, Ordering::Relaxed);
         taken
     });
     assert_eq!((bucket.held(), taken.iter().sum::<u64>() + bucket.inspect().level), (0, 1_000));
@@ -306,13 +315,13 @@ fn c09_no_request_is_denied_by_a_hold_that_comes_to_nothing() {
             }
             return;
         }
+        let _finished = Finished(&stop);
         for round in 0..20_000 {
             let admitted = hierarchy.try_acquire_at(Nanos::ZERO, [1, 1]);
             assert!(admitted.is_ok(), "round {round}: {admitted:?}");
             outer.limiter().refund(1);
             inner.limiter().refund(Nanos::ZERO, 1);
         }
-        stop.fetch_add(1, Ordering::Relaxed);
     });
     assert_eq!((outer.limiter().held(), outer.limiter().inspect_at(Nanos::ZERO).level), (0, 2));
     assert_eq!(inner.limiter().inspect_at(Nanos::ZERO).level, 2);
@@ -325,21 +334,21 @@ fn c09_a_denial_does_not_wait_until_a_busy_level_is_quiet() {
     let (outer, inner) =
         (level("outer", quota!("1/30d burst 4_000_000_000")), level("inner", quota!("1/30d burst 4_000_000_000")));
     assert!(inner.try_acquire_at(Nanos::ZERO, 3_000_000_000).is_ok());
-    let stop = AtomicBool::new(false);
+    let stop = AtomicU64::new(0);
     race(9, |index| {
         let hierarchy = Hierarchy::new([&outer, &inner]).unwrap();
         if index > 0 {
-            while !stop.load(Ordering::Relaxed) {
+            while stop.load(Ordering::Relaxed) == 0 {
                 assert!(hierarchy.try_acquire_at(Nanos::ZERO, [1, 1]).is_ok());
             }
             return;
         }
+        let _finished = Finished(&stop);
         for _ in 0..2_000 {
             let denied = hierarchy.try_acquire_at(Nanos::ZERO, [1, 2_000_000_000]).unwrap_err();
             assert!(denied.level == 1 && denied.denied.retry_after().is_some(), "{denied}");
             assert!(inner.try_acquire_at(Nanos::ZERO, 2_000_000_000).is_err());
         }
-        stop.store(true, Ordering::Relaxed);
     });
     assert_eq!(outer.limiter().held() + inner.limiter().held(), 0);
 }

@@ -40,7 +40,8 @@ fn c08_the_table_of_inheritance_holds() {
     let small = [quota!("1/1s burst 10 debt 9"), quota!("700_000_000/1s burst 10 debt 9")];
     let large = [quota!("1/1s burst 20 debt 9"), quota!("700_000_000/1s burst 20 debt 9")];
     // From capacity to capacity, with a level, what is kept.
-    let table: [(bool, i64, [(Inheritance, i64); 5]); 6] = [
+    type Row = (bool, i64, [(Inheritance, i64); 5]);
+    let table: [Row; 6] = [
         (true, 4, [(Level, 4), (Spent, 14), (Fraction, 8), (Full, 20), (Empty, 0)]),
         (false, 14, [(Level, 10), (Spent, 4), (Fraction, 7), (Full, 10), (Empty, 0)]),
         (false, 4, [(Level, 4), (Spent, 0), (Fraction, 2), (Full, 10), (Empty, 0)]),

@@ -18,7 +18,8 @@ use crate::{Clock, Nanos, Observer};
 /// - Cancelled, in whatever order and however much later, it leaves exactly the bucket there would be if it had never been
 ///   made. (A refund cannot promise that: the refill that came meanwhile has perhaps replaced what was taken.)
 /// - Settled, it leaves exactly the bucket there would be if its cost had been taken at the instant of settling.
-/// - What it held is always there to settle with, even if the quota was lowered meanwhile.
+/// - What it held is always there to settle with, even if the quota was lowered meanwhile. (Made while there was no limit, it
+///   holds nothing: under a quota that came meanwhile its cost is charged as far as the bucket and its debt reach.)
 ///
 /// # Trade-off
 ///
