@@ -8,10 +8,9 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use sluicegate_core::{AdjustableBucket, Inheritance, Limit, ManualClock, Nanos, Quota, QuotaError, Rate};
 
+#[path = "../../core/tests/support"]
 mod support {
-    #[path = "../../../core/tests/support/adjusting.rs"]
     pub(crate) mod adjusting;
-    #[path = "../../../core/tests/support/ideal.rs"]
     pub(crate) mod ideal;
 }
 use support::adjusting::Beside;
