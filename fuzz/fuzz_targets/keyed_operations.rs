@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use sluicegate_core::{
-    BucketState, BucketStep, DecidedBy, Denied, FixedKeyedTokenBucket, Inheritance, KeyedOptions, KeyedTokenBucket, Limit,
-    ManualClock, Nanos, Overflow, PER_SECOND, Quota, Rate,
+    BucketState, BucketStep, DecidedBy, Denied, FixedKeyedTokenBucket, Inheritance, KeyedOptions, KeyedTokenBucket,
+    Limit, ManualClock, Nanos, Overflow, PER_SECOND, Quota, Rate,
 };
 
 #[derive(Arbitrary, Debug)]
