@@ -19,9 +19,10 @@ pub use write::decision;
 
 /// Declares the scripts' modules and [`run`], which runs them in this order.
 macro_rules! scripts {
-    ($($path:literal $name:ident)+) => {
+    ($($(#[$condition:meta])* $path:literal $name:ident)+) => {
         $(
             // In an example `main` is for the host only, and not called from here.
+            $(#[$condition])*
             #[path = $path]
             #[allow(dead_code)]
             mod $name;
@@ -33,8 +34,11 @@ macro_rules! scripts {
         /// Only those of `out`.
         pub fn run(out: &mut dyn fmt::Write) -> fmt::Result {
             $(
-                writeln!(out, "== {}", stringify!($name))?;
-                $name::run(out)?;
+                $(#[$condition])*
+                {
+                    writeln!(out, "== {}", stringify!($name))?;
+                    $name::run(out)?;
+                }
             )+
             Ok(())
         }
@@ -52,4 +56,12 @@ scripts! {
     "scripts/texts.rs" texts
     "scripts/adjustable_bucket.rs" adjustable_bucket
     "scripts/hierarchy.rs" hierarchy
+    "scripts/leaky_bucket.rs" leaky_bucket
+    "scripts/sliding_counter.rs" sliding_counter
+    "scripts/concurrency_limit.rs" concurrency_limit
+    "scripts/keyed_store.rs" keyed_store
+    #[cfg(feature = "heapless")]
+    "scripts/sliding_log.rs" sliding_log
+    #[cfg(feature = "heapless")]
+    "scripts/wait_queue.rs" wait_queue
 }

@@ -148,7 +148,7 @@ impl<O: PermitObserver> ConcurrencyLimit<O> {
     ///
     /// # Errors
     /// As [`try_acquire`](Self::try_acquire).
-    #[cfg(feature = "alloc")]
+    #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
     #[inline]
     pub fn try_acquire_owned(
         self: &alloc::sync::Arc<Self>,

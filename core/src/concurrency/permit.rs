@@ -139,7 +139,7 @@ impl<O: PermitObserver> Holder for &ConcurrencyLimit<O> {
     }
 }
 
-#[cfg(feature = "alloc")]
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 impl<O: PermitObserver> Holder for alloc::sync::Arc<ConcurrencyLimit<O>> {
     type Observer = O;
 
@@ -154,6 +154,6 @@ mod sealed {
 
     pub trait Sealed {}
     impl<O> Sealed for &ConcurrencyLimit<O> {}
-    #[cfg(feature = "alloc")]
+    #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
     impl<O> Sealed for alloc::sync::Arc<ConcurrencyLimit<O>> {}
 }
