@@ -54,8 +54,9 @@
 //! - `loom`: for this project's own model checking, and without effect unless `--cfg sluicegate_loom` is set too.
 //!
 //! On targets without 64-bit atomics or compare-and-swap, [portable-atomic](https://docs.rs/portable-atomic) emulates
-//! them. Which of its backends is sound on your target is your application's choice: enable its `critical-section` or
-//! `unsafe-assume-single-core` feature there.
+//! them. Which of its backends is sound on your target is your application's choice:
+//! [`BARE_METAL.md`](https://github.com/sluicegate/sluicegate/blob/main/docs/BARE_METAL.md) says which, and which limiters an
+//! interrupt handler may use.
 
 #![no_std]
 #![forbid(unsafe_code)]

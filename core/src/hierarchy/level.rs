@@ -42,6 +42,8 @@ pub trait Holding: Limiter {
 
 /// A limiter as a level of a [`Hierarchy`](super::Hierarchy), with a name that a denial can tell.
 ///
+/// A denial waits for holds in flight, so an interrupt handler must not ask a level that the code it interrupts asks.
+///
 /// Ask a level, not its limiter, for requests that concern this limit alone: see
 /// [`try_acquire_at`](Self::try_acquire_at).
 ///
