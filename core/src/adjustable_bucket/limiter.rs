@@ -32,7 +32,7 @@ use crate::{Clock, Limit, Limiter, Nanos};
 /// # Trade-off
 ///
 /// Its state is 128 bits, and its rule is read at each decision from where it can be changed: a denial takes two to three
-/// times as long as a `TokenBucket`'s, an admission about five times. The whole takes 16 bytes of state, 224 of rules and the
+/// times as long as a `TokenBucket`'s, an admission about four times. The whole takes 16 bytes of state, 224 of rules and the
 /// clock. Where a target has no 128-bit atomics, portable-atomic emulates them.
 ///
 /// At most 2^40 - 1 tokens can be held at once; more is [`Denied::ConcurrencyLimited`], also for a single reservation or a
