@@ -29,8 +29,9 @@ pub struct Admitted {
 }
 
 impl Admitted {
+    /// The answer of a limiter of your own.
     #[inline]
-    pub(crate) const fn new(remaining: Remaining, at: Nanos) -> Self {
+    pub const fn new(remaining: Remaining, at: Nanos) -> Self {
         Self { remaining, at }
     }
 }
@@ -192,8 +193,9 @@ pub struct Inspection {
 }
 
 impl Inspection {
+    /// The answer of a limiter of your own, which owes nothing.
     #[inline]
-    pub(crate) const fn new(level: u64, capacity: u64) -> Self {
+    pub const fn new(level: u64, capacity: u64) -> Self {
         Self { level, capacity, owed: 0 }
     }
 

@@ -13,7 +13,8 @@ use crate::{Decision, Inspection, Nanos};
 /// - `peek_at` MUST answer as `try_acquire_at` would and change nothing.
 /// - A denial's [`retry_after`](crate::Denied::retry_after), if there is one, MUST be the time after which the same request
 ///   succeeds if nobody else takes or gives back anything meanwhile.
-/// - None of them may panic, wait for a caller or call back into its caller's limiters, whatever the reading and the cost.
+/// - None of them may panic, wait for a caller or call back into its caller's limiters, whatever the reading and the cost. (An
+///   observer may, where it is told.)
 ///
 /// ```
 /// use sluicegate_core::{Limiter, ManualClock, Nanos, TokenBucket, quota};
@@ -41,6 +42,22 @@ pub trait Limiter {
 
     /// What could be taken at `now`. Changes nothing.
     fn inspect_at(&self, now: Nanos) -> Inspection;
+
+    /// As [`try_acquire_at`](Self::try_acquire_at), but tells no observer: the caller does so with [`tell`](Self::tell), once
+    /// the decision stands. A limiter without an observer needs neither.
+    ///
+    /// # Errors
+    /// As `try_acquire_at`.
+    #[inline]
+    fn take_at(&self, now: Nanos, cost: u64) -> Decision {
+        self.try_acquire_at(now, cost)
+    }
+
+    /// Tells the limiter's observer of a decision of [`take_at`](Self::take_at) or [`peek_at`](Self::peek_at) that stands.
+    #[inline]
+    fn tell(&self, now: Nanos, cost: u64, decision: &Decision) {
+        let _ = (now, cost, decision);
+    }
 
     /// A reading before which `total` cannot have been taken from `now` on, in however many parts that fit one by one; `None`
     /// where only a release or a change of the limit could tell. Changes nothing.
@@ -74,6 +91,16 @@ impl<L: Limiter + ?Sized> Limiter for &L {
     }
 
     #[inline]
+    fn take_at(&self, now: Nanos, cost: u64) -> Decision {
+        (**self).take_at(now, cost)
+    }
+
+    #[inline]
+    fn tell(&self, now: Nanos, cost: u64, decision: &Decision) {
+        (**self).tell(now, cost, decision);
+    }
+
+    #[inline]
     fn earliest_at(&self, now: Nanos, total: u128) -> Option<Nanos> {
         (**self).earliest_at(now, total)
     }
@@ -94,6 +121,16 @@ impl<L: Limiter + ?Sized> Limiter for alloc::sync::Arc<L> {
     #[inline]
     fn inspect_at(&self, now: Nanos) -> Inspection {
         (**self).inspect_at(now)
+    }
+
+    #[inline]
+    fn take_at(&self, now: Nanos, cost: u64) -> Decision {
+        (**self).take_at(now, cost)
+    }
+
+    #[inline]
+    fn tell(&self, now: Nanos, cost: u64, decision: &Decision) {
+        (**self).tell(now, cost, decision);
     }
 
     #[inline]

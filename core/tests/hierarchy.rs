@@ -62,10 +62,7 @@ impl Counting {
         if cost > self.free() {
             return Err(Denied::ConcurrencyLimited);
         }
-        // An admission can only be had from a limiter.
-        let bucket = Bucket::with_clock(quota!("1/1h burst 1_000_000_000"), ManualClock::new());
-        assert!(bucket.try_acquire_at(now, 1_000_000_000 - (self.free() - cost)).is_ok());
-        bucket.try_acquire_at(now, 0)
+        Ok(Admitted::new(Remaining::Exactly(self.free() - cost), now))
     }
 }
 
@@ -79,14 +76,10 @@ impl Limiter for Counting {
         self.decide(now, cost)
     }
 
-    fn inspect_at(&self, now: Nanos) -> Inspection {
-        let bucket = Bucket::with_clock(quota!("1/1h").burst(self.most).unwrap(), ManualClock::new());
-        assert!(bucket.try_acquire_at(now, self.most - self.free()).is_ok());
-        bucket.inspect_at(now)
+    fn inspect_at(&self, _now: Nanos) -> Inspection {
+        Inspection::new(self.free(), self.most)
     }
-}
 
-impl Holding for Counting {
     fn take_at(&self, now: Nanos, cost: u64) -> Decision {
         self.reached("take");
         let decision = self.decide(now, cost)?;
@@ -95,6 +88,13 @@ impl Holding for Counting {
         Ok(decision)
     }
 
+    fn tell(&self, _now: Nanos, _cost: u64, decision: &Decision) {
+        self.told.borrow_mut().push(decision.is_ok());
+        self.reached("tell");
+    }
+}
+
+impl Holding for Counting {
     fn hold_at(&self, now: Nanos, cost: u64) -> Decision {
         self.reached("hold");
         let decision = self.decide(now, cost)?;
@@ -113,11 +113,6 @@ impl Holding for Counting {
     fn let_go(&self, cost: u64, _held: &Admitted) {
         self.writes.set(self.writes.get() + 1);
         self.held.set(self.held.get() - cost);
-    }
-
-    fn tell(&self, _now: Nanos, _cost: u64, decision: &Decision) {
-        self.told.borrow_mut().push(decision.is_ok());
-        self.reached("tell");
     }
 }
 
@@ -657,6 +652,31 @@ fn an_adjustable_bucket_tells_a_queue_as_early_as_a_plain_one() {
     let held = adjustable.reserve_at(Nanos::ZERO, 3).unwrap();
     assert_eq!(adjustable.earliest_at(Nanos::ZERO, 53), Some(Nanos::from_secs(5)));
     held.cancel();
+}
+
+#[test]
+fn c09_the_last_limiter_is_told_what_stands_and_only_then() {
+    #[derive(Default)]
+    struct Count(Cell<(u64, u64)>);
+    impl Observer for Count {
+        fn admitted(&self, _now: Nanos, _cost: u64, _admitted: &Admitted) {
+            let (admitted, denied) = self.0.get();
+            self.0.set((admitted + 1, denied));
+        }
+        fn denied(&self, _now: Nanos, _cost: u64, _denied: &Denied) {
+            let (admitted, denied) = self.0.get();
+            self.0.set((admitted, denied + 1));
+        }
+    }
+    let outer = Level::new("outer", Bucket::with_clock(quota!("10/1s"), ManualClock::new()));
+    let last =
+        sluicegate_core::TokenBucket::with_clock(quota!("2/1s"), ManualClock::new()).observed_by(Count::default());
+    let hierarchy = Hierarchy::new([&outer]).unwrap();
+    for _ in 0..5 {
+        let _ = hierarchy.try_acquire_with_at(Nanos::ZERO, [1], &last, 1);
+    }
+    assert_eq!(last.observer().0.get(), (2, 3));
+    assert_eq!(outer.limiter().inspect().level, 8);
 }
 
 #[cfg(feature = "lock_api")]

@@ -457,3 +457,44 @@ proptest! {
         }
     }
 }
+
+/// A clock that lets others act between its reading and the caller's next step.
+#[derive(Default)]
+struct Slow {
+    at: ManualClock,
+    meanwhile: core::cell::Cell<Option<fn(&Self)>>,
+    bucket: core::cell::OnceCell<AdjustableBucket<&'static Slow>>,
+}
+
+impl sluicegate_core::Clock for Slow {
+    fn now(&self) -> Nanos {
+        let reading = self.at.now();
+        if let Some(meanwhile) = self.meanwhile.take() {
+            meanwhile(self);
+        }
+        reading
+    }
+}
+
+#[test]
+fn c08_a_change_overtaken_by_acquires_carries_no_refill_over_to_the_new_rate() {
+    let clock: &'static Slow = Box::leak(Box::default());
+    let bucket = clock.bucket.get_or_init(|| AdjustableBucket::with_clock(quota!("1000000/1s burst 100"), clock));
+    clock.meanwhile.set(Some(|clock| {
+        // 10 ms later, all of the burst has come back a hundred times.
+        clock.at.advance(Duration::from_millis(10));
+        assert!(clock.bucket.get().unwrap().try_acquire_at(clock.at.now(), 1).is_ok());
+    }));
+    bucket.adjust(quota!("1/1s burst 100"), Inheritance::Level);
+    assert_eq!((bucket.inspect().level, bucket.inspect().owed), (99, 0));
+}
+
+#[test]
+fn c08_a_change_that_changes_nothing_leaves_the_next_one_free() {
+    let bucket = AdjustableBucket::with_clock(quota!("10/1s"), ManualClock::new());
+    assert!(bucket.try_acquire(10).is_ok());
+    bucket.adjust_at(Nanos::HORIZON, Limit::Quota(quota!("10/1s")), Inheritance::Level);
+    bucket.adjust_at(Nanos::HORIZON, Limit::Unlimited, Inheritance::Level);
+    bucket.adjust_at(Nanos::ZERO, Limit::Quota(quota!("20/1s")), Inheritance::Level);
+    assert_eq!(bucket.try_acquire_at(Nanos::from_secs(1), 20).map(|_| ()), Ok(()));
+}

@@ -243,7 +243,8 @@ fn d02_the_hint_is_exact_while_others_hold() {
 #[test]
 fn d02_at_most_2_to_the_40_less_1_are_held() {
     let bucket = bucket(quota!("1/1h burst 3_000_000_000_000"));
-    assert_eq!(bucket.reserve(HELD_MAX + 1).unwrap_err(), Denied::ConcurrencyLimited);
+    let never = Denied::CostExceedsLimit { cost: HELD_MAX + 1, limit: HELD_MAX };
+    assert_eq!(bucket.reserve(HELD_MAX + 1).unwrap_err(), never);
     let all = bucket.reserve(HELD_MAX).unwrap();
     assert_eq!(bucket.held(), HELD_MAX);
     assert_eq!(bucket.reserve(1).unwrap_err(), Denied::ConcurrencyLimited);
@@ -493,4 +494,32 @@ mod owned {
         drop(bucket);
         assert_eq!(last.settle(9).unpaid, 1);
     }
+}
+
+/// A clock that panics when told to.
+#[derive(Default)]
+struct Fragile {
+    clock: ManualClock,
+    breaks: core::cell::Cell<bool>,
+}
+
+impl sluicegate_core::Clock for Fragile {
+    fn now(&self) -> Nanos {
+        assert!(!self.breaks.get(), "the clock breaks");
+        self.clock.now()
+    }
+}
+
+#[test]
+fn d02_a_clock_that_panics_cancels_what_was_to_be_settled_and_no_change_is_left_half_made() {
+    use core::panic::AssertUnwindSafe;
+    let bucket = AdjustableBucket::with_clock(quota!("10/1s"), Fragile::default());
+    let reservation = bucket.reserve(10).unwrap();
+    bucket.clock().breaks.set(true);
+    assert!(std::panic::catch_unwind(AssertUnwindSafe(|| reservation.settle(3))).is_err());
+    assert!(std::panic::catch_unwind(AssertUnwindSafe(|| bucket.adjust(quota!("5/1s"), Inheritance::Level))).is_err());
+    bucket.clock().breaks.set(false);
+    assert_eq!((bucket.held(), bucket.inspect().level), (0, 10));
+    bucket.adjust(quota!("5/1s"), Inheritance::Level);
+    assert_eq!(bucket.inspect().level, 5);
 }

@@ -23,7 +23,7 @@ pub(super) struct Cell {
     slots: [Slot; 2],
     /// Whether a change is being made: changes follow one another.
     changing: AtomicU64,
-    /// The reading of the last change; only a change touches it.
+    /// The reading of the last change that settled the bucket; only a change touches it.
     changed: AtomicU64,
 }
 
@@ -82,43 +82,64 @@ impl Cell {
         }
     }
 
-    /// Puts `next` in force, with the account that `settle` makes of what there is at that instant. `at` says at which reading,
-    /// given that of the last change. Returns the rule that was in force and the new one, or `None` because another change is
-    /// being made.
+    /// Puts `next` in force, with the account that `settle` makes of what there is at that instant, if it makes another. `at`
+    /// says at which reading, given that of the last change; it is asked after what there is was read, so that it can be no
+    /// earlier than any reading in there. Returns the change, or `None` because another one is being made.
     pub(super) fn change(
         &self,
         at: impl Fn(Nanos) -> Nanos,
         next: impl Fn(&Rule) -> Rule,
-        settle: impl Fn(&Rule, &Rule, Account, Nanos) -> Account,
-    ) -> Option<(Rule, Rule)> {
-        // Acquire, paired with the release below: this change sees what the last one wrote.
+        settle: impl Fn(&Rule, &Rule, Account, Nanos) -> Option<Account>,
+    ) -> Option<Change> {
+        // Acquire, paired with the release in `Changing`: this change sees what the last one wrote.
         if self.changing.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
             return None;
         }
-        // Relaxed: ordered by `changing`.
-        let now = at(Nanos::new(self.changed.load(Ordering::Relaxed)));
-        self.changed.store(now.as_u64(), Ordering::Relaxed);
+        let _changing = Changing(&self.changing);
         let mut seen = self.read();
-        let old = seen.rule;
-        let new = next(&old);
+        let from = seen.rule;
+        let to = next(&from);
         let version = (version_of(seen.word) + 1) & VERSION_MAX;
-        self.slots[(version & 1) as usize].write(version, &new);
+        self.slots[(version & 1) as usize].write(version, &to);
         loop {
-            let word = pack(version, settle(&old, &new, seen.account(), now));
-            // Release, paired with the acquire in `read`.
-            match self.word.compare_exchange_weak(seen.word, word, Ordering::Release, Ordering::Relaxed) {
-                Ok(_) => break,
+            // Relaxed, here and below: ordered by `changing`.
+            let now = at(Nanos::new(self.changed.load(Ordering::Relaxed)));
+            let settled = settle(&from, &to, seen.account(), now);
+            let word = pack(version, settled.unwrap_or(seen.account()));
+            // Release, paired with the acquire in `read`; acquire on failure, so that the clock is read after what was found.
+            match self.word.compare_exchange_weak(seen.word, word, Ordering::Release, Ordering::Acquire) {
+                Ok(_) => {
+                    if settled.is_some() {
+                        self.changed.store(now.as_u64(), Ordering::Relaxed);
+                    }
+                    return Some(Change { from, to, at: now });
+                }
                 Err(word) => seen.word = word,
             }
         }
-        // Release: the next change sees all of this one.
-        self.changing.store(0, Ordering::Release);
-        Some((old, new))
     }
 
     #[inline(always)]
     fn slot(&self, word: u128) -> &Slot {
         &self.slots[(version_of(word) & 1) as usize]
+    }
+}
+
+/// A change that was made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Change {
+    pub(super) from: Rule,
+    pub(super) to: Rule,
+    pub(super) at: Nanos,
+}
+
+/// Lets the next change begin when this one ends, also by a panic of the clock.
+struct Changing<'c>(&'c AtomicU64);
+
+impl Drop for Changing<'_> {
+    fn drop(&mut self) {
+        // Release: the next change sees all of this one.
+        self.0.store(0, Ordering::Release);
     }
 }
 

@@ -35,8 +35,8 @@ use crate::{Clock, Limit, Limiter, Nanos};
 /// times as long as a `TokenBucket`'s, an admission about four times. The whole takes 16 bytes of state, 224 of rules and the
 /// clock. Where a target has no 128-bit atomics, portable-atomic emulates them.
 ///
-/// At most 2^40 - 1 tokens can be held at once; more is [`Denied::ConcurrencyLimited`], also for a single reservation or a
-/// request of a [`Hierarchy`](crate::Hierarchy) that asks for more than that.
+/// At most 2^40 - 1 tokens can be held at once; more is [`Denied::ConcurrencyLimited`]. A single reservation or request of a
+/// [`Hierarchy`](crate::Hierarchy) that asks for more than that is [`Denied::CostExceedsLimit`].
 ///
 /// # Example
 ///
@@ -323,26 +323,35 @@ impl<C, O: Observer> AdjustableBucket<C, O> {
     /// last change's counts as made at that one's, so that no span of time refills the bucket under two quotas; but
     /// [`Inheritance::Full`] begins anew at its own reading.
     ///
+    /// Tokens that others take at readings later than `now` before the change lands count as owed at `now`: what flowed in
+    /// between for them is then paid off at the new rate. [`adjust`](Self::adjust) reads the clock late enough for that not to
+    /// happen; with readings of your own, make changes at one that is as new as any. A change at a reading far ahead shuts the
+    /// bucket until then, or until a change with `Full`.
+    ///
     /// # Errors
     /// [`AdjustError`] when another change is under way at this instant; nothing was changed.
     pub fn try_adjust_at(&self, now: Nanos, limit: Limit, inheritance: Inheritance) -> Result<(), AdjustError> {
+        self.change(|| now, limit, inheritance)
+    }
+
+    fn change(&self, now: impl Fn() -> Nanos, limit: Limit, inheritance: Inheritance) -> Result<(), AdjustError> {
         let next = |old: &Rule| {
             let new = Rule::new(limit);
             Rule { step: new.step.or(old.step), ..new }
         };
-        let at = |last: Nanos| if let Inheritance::Full = inheritance { now } else { now.max(last) };
+        let at = |last: Nanos| if let Inheritance::Full = inheritance { now() } else { now().max(last) };
         let settle = |old: &Rule, new: &Rule, account: Account, now: Nanos| {
-            let Some(new) = &new.step else { return account };
+            let new = new.step.as_ref()?;
             // Without a quota so far it is as if it had had the new one.
             let old = old.step.as_ref().unwrap_or(new);
             // The same quota still fills or empties the bucket if that is what was asked for.
             if old == new && !matches!(inheritance, Inheritance::Full | Inheritance::Empty) {
-                return account;
+                return None;
             }
-            Account { state: new.inherit(old, account.state, now, inheritance), ..account }
+            Some(Account { state: new.inherit(old, account.state, now, inheritance), ..account })
         };
-        let (old, new) = self.cell.change(at, next, settle).ok_or(AdjustError)?;
-        self.observer.adjusted(now, old.limit(), new.limit());
+        let change = self.cell.change(at, next, settle).ok_or(AdjustError)?;
+        self.observer.adjusted(change.at, change.from.limit(), change.to.limit());
         Ok(())
     }
 
@@ -354,8 +363,14 @@ impl<C, O: Observer> AdjustableBucket<C, O> {
         }
     }
 
-    pub(super) fn settle_held_at(&self, now: Nanos, held: u64, spent: u64) -> Debit {
-        self.tell_settled(now, held, self.settle_from(self.cell.read(), now, held, spent))
+    /// `held` is 0 once it is settled, also if telling the observer panics.
+    pub(super) fn settle_held_at(&self, now: Nanos, held: &mut u64, spent: u64) -> Debit {
+        self.settle_and_tell(self.cell.read(), now, held, spent)
+    }
+
+    fn settle_and_tell(&self, seen: Snapshot, now: Nanos, held: &mut u64, spent: u64) -> Debit {
+        let settled = self.settle_from(seen, now, *held, spent);
+        self.tell_settled(now, core::mem::take(held), settled)
     }
 
     fn tell_settled(&self, now: Nanos, held: u64, (debit, counted): (Debit, bool)) -> Debit {
@@ -415,7 +430,12 @@ impl<C: Clock, O: Observer> AdjustableBucket<C, O> {
 
     /// Changes the limit now. See [`adjust_at`](Self::adjust_at).
     pub fn adjust(&self, limit: impl Into<Limit>, inheritance: Inheritance) {
-        self.adjust_at(self.clock.now(), limit.into(), inheritance);
+        let limit = limit.into();
+        // The clock is read within the change, after what there is: a reading from before it would take what flowed in since
+        // for owed, and carry that over to the new rate.
+        while self.change(|| self.clock.now(), limit, inheritance).is_err() {
+            crate::sync::spin_loop();
+        }
     }
 
     /// What [`try_acquire`](Self::try_acquire) would answer, taking nothing and telling nobody.
@@ -433,14 +453,13 @@ impl<C: Clock, O: Observer> AdjustableBucket<C, O> {
         seen.inspect(now)
     }
 
-    pub(super) fn settle_held(&self, since: Nanos, held: u64, spent: u64) -> Debit {
+    pub(super) fn settle_held(&self, since: Nanos, held: &mut u64, spent: u64) -> Debit {
         let (seen, mut now) = self.look();
         // What was held counts under the quota that it was held under, also when there is no limit any more.
-        if held > 0 && matches!(seen.rule.kind, Kind::Unlimited) {
+        if *held > 0 && matches!(seen.rule.kind, Kind::Unlimited) {
             now = self.clock.now();
         }
-        let now = now.max(since);
-        self.tell_settled(now, held, self.settle_from(seen, now, held, spent))
+        self.settle_and_tell(seen, now.max(since), held, spent)
     }
 
     /// What there is, and a reading to decide it by. Both are from here on: where there is no limit the clock is not read,
@@ -519,6 +538,16 @@ impl<C, O: Observer> Limiter for AdjustableBucket<C, O> {
             Err(Kind::Unlimited) => Some(now),
             Err(_) => None,
         }
+    }
+
+    #[inline]
+    fn take_at(&self, now: Nanos, cost: u64) -> Decision {
+        self.take_silently(now, cost)
+    }
+
+    #[inline]
+    fn tell(&self, now: Nanos, cost: u64, decision: &Decision) {
+        let _ = self.tell(now, cost, *decision);
     }
 }
 

@@ -28,7 +28,8 @@ use crate::{Clock, Nanos, Observer};
 ///
 /// # Cancel safety
 ///
-/// A reservation within a future that is dropped is cancelled. One that is leaked (`mem::forget`) holds its tokens for as
+/// A reservation within a future that is dropped is cancelled, and the bucket's observer is told of a refund; one that panics
+/// there while another panic unwinds aborts the process, as any such panic does. One that is leaked (`mem::forget`) holds its tokens for as
 /// long as the bucket lives.
 #[must_use = "a reservation that is dropped is cancelled at once"]
 pub struct Reservation<B: Reservable> {
@@ -70,14 +71,13 @@ impl<B: Reservable> Reservation<B> {
     /// # Ok::<(), sluicegate_core::Denied>(())
     /// ```
     pub fn settle(mut self, spent: u64) -> Debit {
-        let held = core::mem::take(&mut self.held);
-        self.bucket.settle(self.since, held, spent)
+        // Not let go of before it is settled: if the clock panics, the reservation is cancelled.
+        self.bucket.settle(self.since, &mut self.held, spent)
     }
 
     /// As [`settle`](Self::settle), at the reading `now`; or at the reading that it was made at, if that is later.
     pub fn settle_at(mut self, now: Nanos, spent: u64) -> Debit {
-        let held = core::mem::take(&mut self.held);
-        self.bucket.settle_at(now.max(self.since), held, spent)
+        self.bucket.settle_at(now.max(self.since), &mut self.held, spent)
     }
 
     /// Lets go of all.
@@ -102,9 +102,9 @@ impl<B: Reservable> fmt::Debug for Reservation<B> {
 /// A bucket as a reservation keeps it: `&AdjustableBucket`, or with the feature `alloc` `Arc<AdjustableBucket>`.
 pub trait Reservable: sealed::Sealed {
     #[doc(hidden)]
-    fn settle(&self, since: Nanos, held: u64, spent: u64) -> Debit;
+    fn settle(&self, since: Nanos, held: &mut u64, spent: u64) -> Debit;
     #[doc(hidden)]
-    fn settle_at(&self, now: Nanos, held: u64, spent: u64) -> Debit;
+    fn settle_at(&self, now: Nanos, held: &mut u64, spent: u64) -> Debit;
     #[doc(hidden)]
     fn let_go(&self, held: u64);
 }
@@ -112,11 +112,11 @@ pub trait Reservable: sealed::Sealed {
 macro_rules! reservable {
     ($bucket:ty) => {
         impl<C: Clock, O: Observer> Reservable for $bucket {
-            fn settle(&self, since: Nanos, held: u64, spent: u64) -> Debit {
+            fn settle(&self, since: Nanos, held: &mut u64, spent: u64) -> Debit {
                 (**self).settle_held(since, held, spent)
             }
 
-            fn settle_at(&self, now: Nanos, held: u64, spent: u64) -> Debit {
+            fn settle_at(&self, now: Nanos, held: &mut u64, spent: u64) -> Debit {
                 (**self).settle_held_at(now, held, spent)
             }
 

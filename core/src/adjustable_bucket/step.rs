@@ -59,7 +59,11 @@ impl Account {
 
     /// Why `cost` cannot be held.
     pub(super) fn hold_denial(self, step: &BucketStep, accrued: u64, now: Nanos, cost: u64) -> Denied {
-        if cost <= step.quota().capacity() && cost > HELD_MAX - self.held {
+        let limit = step.quota().capacity().min(HELD_MAX);
+        if cost > limit {
+            return Denied::CostExceedsLimit { cost, limit };
+        }
+        if cost > HELD_MAX - self.held {
             return Denied::ConcurrencyLimited;
         }
         self.denial(step, accrued, now, cost)

@@ -22,11 +22,6 @@ use crate::{Limiter, Nanos, ShardId};
 /// - `keep` and `let_go` MUST NOT panic: the request would end as admitted at some levels and as denied at others.
 /// - None of them may tell an observer, or anybody else; `tell` does.
 pub trait Holding: Limiter {
-    /// Takes `cost` at `now`, or nothing.
-    ///
-    /// # Errors
-    /// As [`Limiter::try_acquire_at`].
-    fn take_at(&self, now: Nanos, cost: u64) -> Decision;
     /// Holds `cost` at `now`, or nothing.
     ///
     /// # Errors
@@ -36,8 +31,6 @@ pub trait Holding: Limiter {
     fn keep(&self, cost: u64, held: &Admitted);
     /// What is held is let go.
     fn let_go(&self, cost: u64, held: &Admitted);
-    /// Tells the limiter's observer of a decision that stands.
-    fn tell(&self, now: Nanos, cost: u64, decision: &Decision);
 }
 
 /// A limiter as a level of a [`Hierarchy`](super::Hierarchy), with a name that a denial can tell.
@@ -208,11 +201,6 @@ impl Watch<'_> {
 
 impl<C, O: Observer> Holding for AdjustableBucket<C, O> {
     #[inline]
-    fn take_at(&self, now: Nanos, cost: u64) -> Decision {
-        self.take_silently(now, cost)
-    }
-
-    #[inline]
     fn hold_at(&self, now: Nanos, cost: u64) -> Decision {
         self.hold_silently(now, cost)
     }
@@ -231,20 +219,10 @@ impl<C, O: Observer> Holding for AdjustableBucket<C, O> {
             self.let_go_silently(cost);
         }
     }
-
-    #[inline]
-    fn tell(&self, now: Nanos, cost: u64, decision: &Decision) {
-        let _ = self.tell(now, cost, *decision);
-    }
 }
 
 /// What is taken in a window counts there whether it is taken or held; and giving it back within its window is exact.
 impl<S: Shards, C, I: ShardId, O: Observer> Holding for ShardedWindow<S, C, I, O> {
-    #[inline]
-    fn take_at(&self, now: Nanos, cost: u64) -> Decision {
-        self.take_silently(now, cost)
-    }
-
     #[inline]
     fn hold_at(&self, now: Nanos, cost: u64) -> Decision {
         self.take_silently(now, cost)
@@ -256,11 +234,6 @@ impl<S: Shards, C, I: ShardId, O: Observer> Holding for ShardedWindow<S, C, I, O
     #[inline]
     fn let_go(&self, cost: u64, held: &Admitted) {
         self.refund_silently(held.at, cost);
-    }
-
-    #[inline]
-    fn tell(&self, now: Nanos, cost: u64, decision: &Decision) {
-        self.tell(now, cost, *decision);
     }
 }
 

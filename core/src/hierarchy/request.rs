@@ -105,7 +105,7 @@ impl<'a, const N: usize> Hierarchy<'a, N> {
     }
 
     /// The same, with a last limiter further in that need not be able to hold, such as a
-    /// [`TokenBucket`](crate::TokenBucket) or a key of a store: it is asked last, and so never has to give anything back.
+    /// [`TokenBucket`](crate::TokenBucket): it is asked last, and so never has to give anything back.
     /// It must not be one that waits for other callers' holds. (A [`Level`] is no [`Limiter`] for that reason.)
     ///
     /// # Errors
@@ -147,14 +147,20 @@ impl<'a, const N: usize> Hierarchy<'a, N> {
             attempt = attempt.saturating_add(1);
         };
         match &decided {
-            Ok((admitted, _)) => {
+            Ok((admitted, at_last)) => {
+                if let Some((last, cost)) = last {
+                    last.tell(now, cost, &Ok(*at_last));
+                }
                 for ((level, cost), admitted) in self.levels.iter().zip(costs).zip(admitted) {
                     level.limiter().tell(now, cost, &Ok(*admitted));
                 }
             }
             Err(refused) => {
-                if let (Some(level), Some(cost)) = (self.levels.get(refused.level), costs.get(refused.level)) {
-                    level.limiter().tell(now, *cost, &Err(refused.denied));
+                let decision = Err(refused.denied);
+                match (self.levels.get(refused.level), costs.get(refused.level), last) {
+                    (Some(level), Some(cost), _) => level.limiter().tell(now, *cost, &decision),
+                    (_, _, Some((last, cost))) => last.tell(now, cost, &decision),
+                    _ => {}
                 }
             }
         }
@@ -202,7 +208,7 @@ impl<'a, const N: usize> Hierarchy<'a, N> {
             }
         }
         let (at_last, is_last_level) = match last {
-            Some((last, cost)) => (last.try_acquire_at(now, cost), false),
+            Some((last, cost)) => (last.take_at(now, cost), false),
             None => {
                 let watch = self.levels[0].watch();
                 let decision = self.levels[0].limiter().take_at(now, costs[0]);

@@ -272,6 +272,16 @@ impl<S: Shards, C, I: ShardId, O: Observer> Limiter for ShardedWindow<S, C, I, O
     fn inspect_at(&self, now: Nanos) -> Inspection {
         self.inspect_at(now)
     }
+
+    #[inline]
+    fn take_at(&self, now: Nanos, cost: u64) -> Decision {
+        self.take_silently(now, cost)
+    }
+
+    #[inline]
+    fn tell(&self, now: Nanos, cost: u64, decision: &Decision) {
+        self.tell(now, cost, *decision);
+    }
 }
 
 impl<S: Shards, C, I, O> fmt::Debug for ShardedWindow<S, C, I, O> {

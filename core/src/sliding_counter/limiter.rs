@@ -246,6 +246,22 @@ impl<C, O: Observer> Limiter for SlidingCounter<C, O> {
     fn inspect_at(&self, now: Nanos) -> Inspection {
         self.inspect_at(now)
     }
+
+    #[inline]
+    fn take_at(&self, now: Nanos, cost: u64) -> Decision {
+        match &self.rule {
+            Rule::Step(step) => self.cell.try_acquire(step, now, cost),
+            Rule::Unlimited => Ok(Admitted::new(Remaining::Unlimited, now)),
+            Rule::DenyAll => Err(Denied::Closed),
+        }
+    }
+
+    #[inline]
+    fn tell(&self, now: Nanos, cost: u64, decision: &Decision) {
+        if !matches!(self.rule, Rule::Unlimited) {
+            let _ = report(&self.observer, now, cost, *decision);
+        }
+    }
 }
 
 impl<C, O> fmt::Debug for SlidingCounter<C, O> {

@@ -87,14 +87,18 @@ impl<L: RawMutex, R: Runs, O: Observer> Limiter for SharedSlidingLog<L, R, O> {
     fn inspect_at(&self, now: Nanos) -> Inspection {
         self.log.lock().inspect_at(now)
     }
-}
 
-/// What is taken counts from its reading on whether it is taken or held, and giving it back at that reading is exact.
-impl<L: RawMutex, R: Runs, O: Observer> Holding for SharedSlidingLog<L, R, O> {
     fn take_at(&self, now: Nanos, cost: u64) -> Decision {
         self.log.lock().try_acquire_at(now, cost)
     }
 
+    fn tell(&self, now: Nanos, cost: u64, decision: &Decision) {
+        let _ = report(&self.observer, now, cost, *decision);
+    }
+}
+
+/// What is taken counts from its reading on whether it is taken or held, and giving it back at that reading is exact.
+impl<L: RawMutex, R: Runs, O: Observer> Holding for SharedSlidingLog<L, R, O> {
     fn hold_at(&self, now: Nanos, cost: u64) -> Decision {
         self.take_at(now, cost)
     }
@@ -103,10 +107,6 @@ impl<L: RawMutex, R: Runs, O: Observer> Holding for SharedSlidingLog<L, R, O> {
 
     fn let_go(&self, cost: u64, held: &Admitted) {
         self.log.lock().refund(held.at, cost);
-    }
-
-    fn tell(&self, now: Nanos, cost: u64, decision: &Decision) {
-        let _ = report(&self.observer, now, cost, *decision);
     }
 }
 

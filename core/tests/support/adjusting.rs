@@ -157,7 +157,6 @@ impl<'a> Beside<'a> {
         self.bucket.adjust_at(now, limit, inheritance);
         assert_eq!(self.bucket.limit(), limit);
         let now = if inheritance == Inheritance::Full { now } else { now.max(self.changed) };
-        self.changed = now;
         self.limit = limit;
         // Without a quota the last one goes on; the first one starts full.
         let Some(next) = limit.quota().or(self.counted.as_ref().map(|(quota, _)| *quota)) else { return };
@@ -167,6 +166,7 @@ impl<'a> Beside<'a> {
         });
         let anew = matches!(inheritance, Inheritance::Full | Inheritance::Empty);
         if old != next || anew {
+            self.changed = now;
             let scale = match inheritance {
                 Inheritance::Fraction => whole(next.capacity()) / whole(old.capacity()),
                 _ => whole(1),
@@ -232,8 +232,9 @@ impl<'a> Beside<'a> {
         let (held, capacity) = (self.held(), quota.capacity());
         match denied {
             Denied::CostExceedsLimit { cost: asked, limit } => {
-                assert!(cost > capacity);
-                assert_eq!((asked, limit), (cost, capacity));
+                let most = if is_hold { capacity.min(HELD_MAX) } else { capacity };
+                assert!(cost > most);
+                assert_eq!((asked, limit), (cost, most));
             }
             Denied::ConcurrencyLimited => {
                 let fits = held.checked_add(cost).is_some_and(|all| all <= capacity);
