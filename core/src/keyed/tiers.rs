@@ -54,7 +54,19 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedToke
         now: Nanos,
         inheritance: Inheritance,
     ) -> Result<(), SetTierError> {
+        self.set_tier_by(key, tier, || now, inheritance)
+    }
+
+    /// `now` is asked once the key's shard is locked, so that no request that came before has a later reading.
+    fn set_tier_by<B: Lookup<K> + ?Sized>(
+        &self,
+        key: &B,
+        tier: Q::Tier,
+        now: impl FnOnce() -> Nanos,
+        inheritance: Inheritance,
+    ) -> Result<(), SetTierError> {
         let Some((hash, index, mut open)) = self.open_for(key) else { return Err(SetTierError::UnknownTier) };
+        let now = now();
         if !open.shard.quotas().has(tier) {
             return Err(SetTierError::UnknownTier);
         }
@@ -82,6 +94,9 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedToke
     /// new one. Keys that are not in the store are new keys of the default tier, and keep what any full bucket keeps: with
     /// [`Inheritance::Level`] a larger capacity is theirs only once it has been refilled.
     ///
+    /// Make one change at a time: of two at once, some shards may end with the one and some with the other. Tokens taken at
+    /// readings later than `now` count as owed at `now`; [`set_quota`](Self::set_quota) reads the clock late enough.
+    ///
     /// # Errors
     /// [`SetTierError::UnknownTier`], and then nothing has changed. So it is where the store was made with no quota.
     pub fn set_quota_at(
@@ -91,13 +106,25 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedToke
         now: Nanos,
         inheritance: Inheritance,
     ) -> Result<(), SetTierError> {
+        self.set_quota_by(tier, quota, || now, inheritance)
+    }
+
+    /// `now` is asked anew once each shard is locked, as in `set_tier_by`.
+    fn set_quota_by(
+        &self,
+        tier: Q::Tier,
+        quota: Quota,
+        now: impl Fn() -> Nanos,
+        inheritance: Inheritance,
+    ) -> Result<(), SetTierError> {
         let step = BucketStep::new(quota);
         let has_tier = self.shards.first().is_some_and(|shard| shard.read().quotas().has(tier));
         if !has_tier {
             return Err(SetTierError::UnknownTier);
         }
         for index in 0..self.shards.len() {
-            self.open(index).shard.set_quota(tier, step, now, inheritance);
+            let mut open = self.open(index);
+            open.shard.set_quota(tier, step, now(), inheritance);
         }
         Ok(())
     }
@@ -114,7 +141,7 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C: Clock, O: Observer, Q: Quotas> Ke
         tier: Q::Tier,
         inheritance: Inheritance,
     ) -> Result<(), SetTierError> {
-        self.set_tier_at(key, tier, self.reading(), inheritance)
+        self.set_tier_by(key, tier, || self.reading(), inheritance)
     }
 
     /// Changes the quota of a tier now; see [`set_quota_at`](Self::set_quota_at).
@@ -122,7 +149,7 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C: Clock, O: Observer, Q: Quotas> Ke
     /// # Errors
     /// As `set_quota_at`.
     pub fn set_quota(&self, tier: Q::Tier, quota: Quota, inheritance: Inheritance) -> Result<(), SetTierError> {
-        self.set_quota_at(tier, quota, self.reading(), inheritance)
+        self.set_quota_by(tier, quota, || self.reading(), inheritance)
     }
 }
 
