@@ -15,7 +15,7 @@ use super::shard::{Entry, Shard, most_bytes};
 use crate::decision::{Admitted, Decision, Denied, Remaining};
 use crate::observer::{Observer, report};
 use crate::sync::{AtomicU64, Ordering};
-use crate::{BucketCell, CachePadded, Clock, Limit, Nanos, TokenBucket};
+use crate::{BucketCell, BucketState, CachePadded, Clock, Limit, Nanos, TokenBucket};
 
 /// A token bucket for each key, in bounded memory: for clients, addresses, users or resources by the million.
 ///
@@ -30,7 +30,8 @@ use crate::{BucketCell, CachePadded, Clock, Limit, Nanos, TokenBucket};
 ///   whatever drops keys, takes one shard's lock for writing.
 /// - *No amnesty*: only an entry that equals an absent key is dropped, which is one that has become full again. Under a clock
 ///   that steps back, an absent key counts as spent up to where dropped ones of its shard were, so that dropping admits
-///   nothing that keeping would not.
+///   nothing that keeping would not. So does one that is asked at a reading of your own from before others dropped keys; who
+///   lets the store read its clock is then asked at a later reading.
 /// - *Bounded*: there are never more than [`cap`](Self::cap) keys, however many callers race, and never more than
 ///   [`memory_bound`](Self::memory_bound) bytes. Beyond, [`Overflow`] decides, and says so: see [`decide`](Self::decide).
 /// - A refusal, a look and a cost of 0 create nothing.
@@ -232,6 +233,18 @@ where
     /// As [`try_acquire_at`](Self::try_acquire_at), and tells whether the key's own bucket decided.
     #[inline]
     pub fn decide_at<B: Lookup<K> + ?Sized>(&self, key: &B, now: Nanos, cost: u64) -> KeyedDecision {
+        self.decide_by(key, now, cost, || None)
+    }
+
+    /// `later` is asked for a newer reading when a key that is absent is denied, and says `None` when it has none.
+    #[inline]
+    fn decide_by<B: Lookup<K> + ?Sized>(
+        &self,
+        key: &B,
+        mut now: Nanos,
+        cost: u64,
+        later: impl Fn() -> Option<Nanos>,
+    ) -> KeyedDecision {
         let by_key = |decision| KeyedDecision { decision, by: DecidedBy::Key };
         match self.limit {
             Limit::Quota(_) => {}
@@ -239,8 +252,10 @@ where
             Limit::DenyAll => return by_key(report(&self.observer, now, cost, Err(Denied::Closed))),
         }
         let hash = self.hasher.hash_one(key);
-        let decided = self.decide_present(hash, key, now, cost);
-        let decided = decided.unwrap_or_else(|| self.decide_first_use(hash, key, now, cost));
+        let decided = match self.decide_present(hash, key, &mut now, cost, &later) {
+            Some(decision) => by_key(decision),
+            None => self.decide_first_use(hash, key, &mut now, cost, &later),
+        };
         let _ = report(&self.observer, now, cost, decided.decision);
         decided
     }
@@ -251,35 +266,39 @@ where
         &self,
         hash: u64,
         key: &B,
-        now: Nanos,
+        now: &mut Nanos,
         cost: u64,
-    ) -> Option<KeyedDecision> {
+        later: &impl Fn() -> Option<Nanos>,
+    ) -> Option<Decision> {
         let shard = self.shards[self.index(hash)].read();
-        let decision = match shard.find(hash, key) {
-            Some(entry) => entry.cell.try_acquire(shard.step(entry.tier), now, cost),
-            None => {
-                let (step, state) = shard.absent();
-                match step.try_acquire(state, now, cost).1 {
-                    Ok(_) if cost != 0 => return None,
-                    decision => decision,
-                }
-            }
-        };
-        Some(KeyedDecision { decision, by: DecidedBy::Key })
+        match shard.find(hash, key) {
+            Some(entry) => Some(entry.cell.try_acquire(shard.step(entry.tier), *now, cost)),
+            None => match decide_absent(&shard, now, cost, later).1 {
+                Ok(_) if cost != 0 => None,
+                decision => Some(decision),
+            },
+        }
     }
 
     /// Adds a key in the state after its first decision, or finds that another caller has.
     #[cold]
     #[inline(never)]
-    fn decide_first_use<B: Lookup<K> + ?Sized>(&self, hash: u64, key: &B, now: Nanos, cost: u64) -> KeyedDecision {
+    fn decide_first_use<B: Lookup<K> + ?Sized>(
+        &self,
+        hash: u64,
+        key: &B,
+        now: &mut Nanos,
+        cost: u64,
+        later: &impl Fn() -> Option<Nanos>,
+    ) -> KeyedDecision {
         let index = self.index(hash);
         let mut open = self.open(index);
         if let Some(entry) = open.shard.find(hash, key) {
-            let decision = entry.cell.try_acquire(open.shard.step(entry.tier), now, cost);
+            let decision = entry.cell.try_acquire(open.shard.step(entry.tier), *now, cost);
             return KeyedDecision { decision, by: DecidedBy::Key };
         }
-        let (step, state) = open.shard.absent();
-        let (next, decision) = step.try_acquire(state, now, cost);
+        let (next, decision) = decide_absent(&open.shard, now, cost, later);
+        let now = *now;
         if decision.is_ok() && cost != 0 {
             open.shard.clean_some(now, SLOTS_PER_INSERTION);
             if !self.claim(&mut open, index, now) {
@@ -409,13 +428,13 @@ where
     /// As [`try_acquire_at`](Self::try_acquire_at).
     #[inline]
     pub fn try_acquire<B: Lookup<K> + ?Sized>(&self, key: &B, cost: u64) -> Decision {
-        self.try_acquire_at(key, self.reading(), cost)
+        self.decide(key, cost).decision
     }
 
     /// As [`try_acquire`](Self::try_acquire), and tells whether the key's own bucket decided.
     #[inline]
     pub fn decide<B: Lookup<K> + ?Sized>(&self, key: &B, cost: u64) -> KeyedDecision {
-        self.decide_at(key, self.reading(), cost)
+        self.decide_by(key, self.reading(), cost, || Some(self.reading()))
     }
 
     /// What [`try_acquire`](Self::try_acquire) would answer; as [`foresee_at`](Self::foresee_at).
@@ -430,6 +449,28 @@ where
     #[inline]
     pub(super) fn reading(&self) -> Nanos {
         if let Limit::Unlimited = self.limit { Nanos::ZERO } else { self.clock.now() }
+    }
+}
+
+/// What a key that is absent is told, in a shard that is locked.
+///
+/// Other callers with later readings may have dropped keys since this one read its clock, and absent keys count as spent as
+/// far as those. While the shard is locked nobody drops more, so a reading taken now lies behind none of them.
+fn decide_absent<K, Q: Quotas>(
+    shard: &Shard<K, Q>,
+    now: &mut Nanos,
+    cost: u64,
+    later: &impl Fn() -> Option<Nanos>,
+) -> (BucketState, Decision) {
+    let (step, state) = shard.absent();
+    let decided = step.try_acquire(state, *now, cost);
+    let Err(Denied::RateLimited { .. }) = decided.1 else { return decided };
+    match later() {
+        Some(reading) if reading > *now => {
+            *now = reading;
+            step.try_acquire(state, reading, cost)
+        }
+        _ => decided,
     }
 }
 
