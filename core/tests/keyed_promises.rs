@@ -469,3 +469,31 @@ fn a11_a_first_use_that_was_overtaken_by_a_clean_up_is_no_late_one() {
     // At a reading of the caller's own from before that it still is one.
     assert!(store.try_acquire_at(&3, Nanos::ZERO, 1).is_err());
 }
+
+#[test]
+fn d03_the_overflow_limiter_refuses_nothing_for_ever() {
+    let quota = quota!("10/1s");
+    let options = KeyedOptions::new(quota).cap(1).overflow(quota!("2/1s").into());
+    let store: Store<u8> = KeyedTokenBucket::with_clock(options, ManualClock::new());
+    assert!(store.try_acquire_at(&1, Nanos::ZERO, 10).is_ok());
+    assert_eq!(store.try_acquire_at(&2, Nanos::ZERO, 5), Err(Denied::TooManyKeys));
+    assert_eq!(store.peek_at(&2, Nanos::ZERO, 5), Err(Denied::TooManyKeys));
+    store.clean_up_at(Nanos::from_secs(1));
+    assert!(store.try_acquire_at(&2, Nanos::from_secs(1), 5).is_ok());
+    assert_eq!(store.try_acquire_at(&3, Nanos::from_secs(1), 11).map_err(|denied| denied.is_final()), Err(true));
+}
+
+#[test]
+fn d03_the_bound_of_memory_counts_tables_of_tiers() {
+    let of = |tiers: usize| {
+        let others = vec![quota!("2/1s"); tiers];
+        KeyedTokenBucket::<u8, parking_lot::RawRwLock, Fixed, ManualClock, (), Tiers>::with_tiers(
+            quota!("1/1s"),
+            &others,
+            Fixed::default(),
+            ManualClock::new(),
+        )
+    };
+    let (few, many) = (of(1), of(255));
+    assert_eq!(many.memory_bound() - few.memory_bound(), 8 * 254 * size_of::<sluicegate_core::BucketStep>());
+}

@@ -5,7 +5,7 @@ use core::hash::{BuildHasher, Hash};
 
 use super::decided::{DecidedBy, KeyedDecision};
 use super::lookup::Lookup;
-use super::overflow::Overflow;
+use super::overflow::{Overflow, not_final};
 use crate::decision::{Admitted, Decision, Denied, Inspection, Remaining};
 use crate::{BucketState, BucketStep, Clock, Limit, Nanos};
 
@@ -305,9 +305,12 @@ impl<K: Hash, S: BuildHasher, C, const N: usize> FixedKeyedTokenBucket<K, S, C, 
 
     fn ask_shared(&self, now: Nanos, cost: u64) -> (BucketState, Decision) {
         match (&self.shared, self.overflow) {
-            (Some(step), _) => step.try_acquire(self.shared_state, now, cost),
+            (Some(step), _) => {
+                let (next, decision) = step.try_acquire(self.shared_state, now, cost);
+                (next, not_final(decision))
+            }
             (None, Overflow::Deny) => (self.shared_state, Err(Denied::TooManyKeys)),
-            (None, Overflow::Shared(limit)) => (self.shared_state, answer_without_quota(limit, now)),
+            (None, Overflow::Shared(limit)) => (self.shared_state, not_final(answer_without_quota(limit, now))),
         }
     }
 

@@ -9,7 +9,7 @@ use lock_api::{RawRwLock, RwLock, RwLockWriteGuard};
 use super::decided::{DecidedBy, KeyedDecision};
 use super::lookup::Lookup;
 use super::options::KeyedOptions;
-use super::overflow::Overflow;
+use super::overflow::{Overflow, not_final};
 use super::quotas::{OneQuota, Quotas};
 use super::shard::{Entry, Shard, most_bytes};
 use crate::decision::{Admitted, Decision, Denied, Remaining};
@@ -192,24 +192,27 @@ impl<K, R, S, C, O, Q: Quotas> KeyedTokenBucket<K, R, S, C, O, Q> {
         self.len() == 0
     }
 
+    /// The place of a hash's shard. The table goes by the lowest bits and the 7 highest.
+    #[inline(always)]
+    fn index(&self, hash: u64) -> usize {
+        (hash >> SHARD_SHIFT) as usize & (self.shards.len() - 1)
+    }
+}
+
+impl<K, R: RawRwLock, S, C, O, Q: Quotas> KeyedTokenBucket<K, R, S, C, O, Q> {
     /// The most bytes that the store will ever allocate, besides what keys own themselves.
     ///
     /// With e the size of a key, a word and a tier, it is 6.1 (e + 1) bytes a key, the last rehash of every table included, for
     /// the [`cap`](Self::cap) and what spreads unevenly: six standard deviations more in each shard, which a hasher that spreads
-    /// keys does not exceed once in 10^8 tables. A settled store takes about 1.2 to 2.3 (e + 1) bytes a key.
+    /// keys hardly ever exceeds. Each shard has a table of tiers besides. A settled store takes about 1.2 to 2.3 (e + 1) bytes a key.
     pub fn memory_bound(&self) -> usize {
         let shards = self.shards.len();
         let Some(mean) = self.cap().checked_div(shards) else { return 0 };
         let uneven = mean.isqrt().saturating_add(1).saturating_mul(6).saturating_add(2);
         let keys = mean.saturating_add(uneven).min(self.cap());
-        let shard = most_bytes::<K, Q::Tier>(keys).saturating_add(size_of::<Locked<K, R, Q>>());
+        let quotas = self.shards.first().map_or(0, |shard| shard.read().quotas().allocated());
+        let shard = most_bytes::<K, Q::Tier>(keys).saturating_add(size_of::<Locked<K, R, Q>>()).saturating_add(quotas);
         shard.saturating_mul(shards)
-    }
-
-    /// The place of a hash's shard. The table goes by the lowest bits and the 7 highest.
-    #[inline(always)]
-    fn index(&self, hash: u64) -> usize {
-        (hash >> SHARD_SHIFT) as usize & (self.shards.len() - 1)
     }
 }
 
@@ -333,7 +336,7 @@ where
 
     fn decide_overflow(&self, now: Nanos, cost: u64) -> Decision {
         match self.overflow {
-            Overflow::Shared(_) => self.shared.try_acquire_at(now, cost),
+            Overflow::Shared(_) => not_final(self.shared.try_acquire_at(now, cost)),
             Overflow::Deny => Err(Denied::TooManyKeys),
         }
     }
@@ -358,7 +361,7 @@ where
         let decision = step.try_acquire(state, now, cost).1;
         if decision.is_ok() && cost != 0 && self.counts.keys.load(Ordering::Relaxed) >= self.cap {
             let decision = match self.overflow {
-                Overflow::Shared(_) => self.shared.peek_at(now, cost),
+                Overflow::Shared(_) => not_final(self.shared.peek_at(now, cost)),
                 Overflow::Deny => Err(Denied::TooManyKeys),
             };
             return KeyedDecision { decision, by: DecidedBy::Overflow };

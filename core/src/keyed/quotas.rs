@@ -24,6 +24,10 @@ pub trait Quotas: Clone + fmt::Debug + sealed::Sealed {
     /// Puts `step` in the place of `tier`.
     #[doc(hidden)]
     fn replace(&mut self, tier: Self::Tier, step: BucketStep);
+
+    /// The bytes that it allocates.
+    #[doc(hidden)]
+    fn allocated(&self) -> usize;
 }
 
 /// One quota for all keys. Takes no memory in a key.
@@ -50,6 +54,10 @@ impl Quotas for OneQuota {
 
     fn replace(&mut self, (): (), step: BucketStep) {
         self.0 = step;
+    }
+
+    fn allocated(&self) -> usize {
+        0
     }
 }
 
@@ -99,6 +107,10 @@ impl Quotas for Tiers {
                 }
             }
         }
+    }
+
+    fn allocated(&self) -> usize {
+        size_of_val(&*self.others)
     }
 }
 
