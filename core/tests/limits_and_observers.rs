@@ -141,3 +141,38 @@ fn everything_can_be_made_in_a_static() {
     assert!(WINDOW.try_acquire(2).is_ok() && WINDOW.try_acquire(1).is_err());
     assert_eq!(WINDOW.caps().collect::<Vec<_>>(), [1, 1, 0, 0]);
 }
+
+#[test]
+fn a03_a_refusal_is_told_once_by_the_door_that_refused() {
+    use core::cell::Cell;
+    use sluicegate_core::{AdjustableBucket, Limiter, SlidingCounter, WindowLimit};
+
+    /// Refusals, apart from the limits.
+    #[derive(Default)]
+    struct Blocked(Cell<u32>);
+
+    impl Observer for Blocked {
+        fn denied(&self, _now: Nanos, _cost: u64, _denied: &Denied) {
+            self.0.set(self.0.get() + 1);
+        }
+    }
+
+    let blocked: [Blocked; 4] = Default::default();
+    let [at_bucket, at_window, at_counter, at_adjustable] = &blocked;
+    let limit = Limit::Quota(quota!("2/1s"));
+    let bucket = TokenBucket::with_clock(limit, ManualClock::new()).observed_by(at_bucket);
+    let window = window(limit, ManualClock::new(), at_window);
+    let counter = SlidingCounter::with_clock(WindowLimit::new(limit).unwrap(), ManualClock::new());
+    let counter = counter.unwrap().observed_by(at_counter);
+    let adjustable = AdjustableBucket::with_clock(limit, ManualClock::new()).observed_by(at_adjustable);
+    let doors: [&dyn Limiter; 4] = [&bucket, &window, &counter, &adjustable];
+    for (refusals, door) in doors.into_iter().enumerate() {
+        // Looking counts nothing; so many refusals at this door, and none at the others.
+        assert!((0..2).all(|_| door.try_acquire_at(Nanos::ZERO, 1).is_ok()));
+        for _ in 0..refusals {
+            assert!(door.peek_at(Nanos::ZERO, 1).is_err());
+            assert!(door.try_acquire_at(Nanos::ZERO, 1).is_err());
+        }
+    }
+    assert_eq!(blocked.map(|blocked| blocked.0.get()), [0, 1, 2, 3]);
+}

@@ -306,3 +306,19 @@ fn does_not_panic_on_absurd_readings_and_costs() {
     let wait = log.try_acquire_at(Nanos::ZERO, 1).unwrap_err().retry_after().unwrap();
     assert_eq!(wait.as_nanos(), 2 * u128::from(u64::MAX));
 }
+
+#[cfg(feature = "alloc")]
+#[test]
+fn b04_the_hint_is_exact_when_nobody_else_consumes() {
+    let mut log = SlidingLog::new("5/1s".parse().unwrap());
+    for (at, cost) in [(0, 2), (300, 1), (450, 2)] {
+        log.try_acquire_at(Nanos::from_millis(at), cost).unwrap();
+    }
+    let now = Nanos::from_millis(500);
+    for (cost, ages_out_at) in [(1, 1_000), (2, 1_000), (3, 1_300), (4, 1_450), (5, 1_450)] {
+        let wait = log.peek_at(now, cost).unwrap_err().retry_after().unwrap();
+        assert_eq!(now + wait, Nanos::from_millis(ages_out_at), "{cost}");
+        assert!(log.clone().try_acquire_at(now + wait, cost).is_ok());
+        assert!(log.clone().try_acquire_at(now + wait - Duration::from_nanos(1), cost).is_err());
+    }
+}

@@ -651,3 +651,40 @@ fn a_slot_is_small() {
     assert_eq!(size_of::<Waiting<Box<()>>>(), 48);
     assert!(size_of::<WaitQueue<Vec<Waiting<Box<()>>>>>() <= 96);
 }
+
+#[test]
+fn c05_when_empty_a_request_is_rejected_queued_or_degraded_and_the_outcome_says_which() {
+    #[derive(Clone, Copy)]
+    enum WhenEmpty {
+        Reject,
+        Queue,
+        Degrade,
+    }
+    #[derive(Debug, PartialEq)]
+    enum Outcome {
+        Admitted,
+        Rejected(Denied),
+        Queued,
+        Degraded,
+    }
+    let bucket = TokenBucket::with_clock(quota!("1/1s"), ManualClock::new());
+    let mut queue = WaitQueue::new(1);
+    let mut request = |when_empty, now| match (bucket.try_acquire_at(now, 1), when_empty) {
+        (Ok(_), _) => Outcome::Admitted,
+        (Err(denied), WhenEmpty::Reject) => Outcome::Rejected(denied),
+        (Err(_), WhenEmpty::Degrade) => Outcome::Degraded,
+        (Err(denied), WhenEmpty::Queue) => match queue.push(1, None, ()) {
+            Ok(_) => Outcome::Queued,
+            Err(_) => Outcome::Rejected(denied),
+        },
+    };
+    let in_a_second = Denied::RateLimited { retry_after: Duration::from_secs(1) };
+    assert_eq!(request(WhenEmpty::Reject, Nanos::ZERO), Outcome::Admitted);
+    assert_eq!(request(WhenEmpty::Reject, Nanos::ZERO), Outcome::Rejected(in_a_second));
+    assert_eq!(request(WhenEmpty::Degrade, Nanos::ZERO), Outcome::Degraded);
+    assert_eq!(request(WhenEmpty::Queue, Nanos::ZERO), Outcome::Queued);
+    assert_eq!(request(WhenEmpty::Queue, Nanos::ZERO), Outcome::Rejected(in_a_second), "the queue is full");
+    // None of them took anything: who waits gets the next token.
+    let served = queue.grant_next_at(Nanos::from_secs(1), &bucket).unwrap();
+    assert!(matches!(served.verdict, Verdict::Granted(_)));
+}
