@@ -1,4 +1,5 @@
-#![doc = include_str!("../README.md")]
+#![cfg_attr(any(not(doctest), feature = "keyed"), doc = include_str!("../README.md"))]
+#![cfg_attr(all(doctest, not(feature = "keyed")), doc = "One of the page's examples needs the feature `keyed`.")]
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
