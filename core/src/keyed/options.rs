@@ -44,7 +44,8 @@ impl KeyedOptions {
 
     /// Over how many locks keys are spread: the next power of two from `shards`, at most 65 536. The default is 8.
     ///
-    /// Four for each core that calls is a good number. It never changes a decision.
+    /// Four for each core that calls is a good number. It changes no decision of a key that is in the store; which
+    /// new keys find a place beyond the cap may depend on it, most where the cap is not far above it.
     pub const fn shards(mut self, shards: NonZeroUsize) -> Self {
         self.shards = shards;
         self

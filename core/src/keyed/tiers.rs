@@ -94,7 +94,7 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedToke
     /// new one. Keys that are not in the store are new keys of the default tier, and keep what any full bucket keeps: with
     /// [`Inheritance::Level`] a larger capacity is theirs only once it has been refilled.
     ///
-    /// Make one change at a time: of two at once, some shards may end with the one and some with the other. Tokens taken at
+    /// The limiter that keys beyond the cap share stays as it is. Make one change at a time: of two at once, some shards may end with the one and some with the other. Tokens taken at
     /// readings later than `now` count as owed at `now`; [`set_quota`](Self::set_quota) reads the clock late enough.
     ///
     /// # Errors

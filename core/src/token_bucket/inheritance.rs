@@ -38,7 +38,8 @@ impl BucketStep {
     /// The state to go on with under this step, for a bucket that has had `state` under the step `old` up to `now`.
     ///
     /// Both are given readings of one clock. What is kept is rounded down by less than one unit of the new step, and never
-    /// up. A unit is the refill of 1 ns or less, and more only where the capacity takes decades to refill. Takes a 128-bit
+    /// up; but where the new step has no exact grid, `now` itself is rounded down to a unit, which what flows in afterwards may
+    /// gain. A unit is the refill of 1 ns or less, and more only where the capacity takes decades to refill. Takes a 128-bit
     /// division.
     ///
     /// ```
