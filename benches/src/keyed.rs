@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use core::cell::Cell;
 use core::hash::{BuildHasher, Hash};
 use core::hint::black_box;
+use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::hash::RandomState;
 
@@ -12,9 +13,9 @@ use governor::clock::Clock as GovernorClock;
 use governor::middleware::NoOpMiddleware;
 use governor::state::InMemoryState;
 use governor::{Quota, RateLimiter};
-use parking_lot::RawRwLock;
+use parking_lot::{RawRwLock, RwLock};
 use sluicegate_threads::sluicegate_core::KeyedTokenBucket;
-use sluicegate_threads::{KeyedOptions, ManualClock, Nanos, SeededState, TscClock, quota};
+use sluicegate_threads::{Clock, KeyedOptions, ManualClock, Nanos, SeededState, TscClock, quota};
 
 use crate::interleaved::{Contestant, Effort};
 use crate::rival::{self, Given, Quanta};
@@ -57,21 +58,28 @@ const GOVERNOR: &str = "governor, its clock";
 const GOVERNOR_GIVEN: &str = "governor, reading given";
 const OURS: &str = "`KeyedTokenBucket`, `TscClock`";
 const OURS_GIVEN: &str = "`KeyedTokenBucket`, reading given";
+const BOUND: &str = "no table, reading given";
+const BOUND_TIMED: &str = "no table, `TscClock`";
 
 /// Each with its default hasher: governor's is SipHash, ours ahash.
 fn as_used(title: &'static str, keys: Keys) -> Heat {
     Heat {
         title,
         note: "governor is `RateLimiter::keyed` as shipped: SipHash, its default clock, the counter that `TscClock` reads. Ours \
-               has its default hasher, ahash with seeds. `reading given` is for a request that has read the clock already.",
+               has its default hasher, ahash with seeds. `reading given` is for a request that has read the clock already. `no \
+               table` is what bounds both: the hash, a lock taken for reading, a compare-and-swap in an array at the hash's place, \
+               and no decision.",
         baseline: GOVERNOR,
         targets: targets(keys),
-        contestants: vec![
+        contestants: [
             shipped(keys),
             governor_given::<RandomState, 1>(GOVERNOR_GIVEN, keys),
             ours_timed::<SeededState>(OURS, keys),
             ours_given::<SeededState>(OURS_GIVEN, keys),
-        ],
+        ]
+        .into_iter()
+        .chain(bounds::<SeededState>(keys))
+        .collect(),
     }
 }
 
@@ -85,12 +93,15 @@ where
         note: "The same hasher for both. The first and third read the same counter, the second and fourth are given a reading.",
         baseline: GOVERNOR,
         targets: targets(keys),
-        contestants: vec![
+        contestants: [
             governor_timed::<S, ID>(GOVERNOR, keys),
             governor_given::<S, ID>(GOVERNOR_GIVEN, keys),
             ours_timed::<S>(OURS, keys),
             ours_given::<S>(OURS_GIVEN, keys),
-        ],
+        ]
+        .into_iter()
+        .chain(bounds::<S>(keys))
+        .collect(),
     }
 }
 
@@ -171,6 +182,50 @@ fn ours_given<S: BuildHasher + Default + 'static>(name: &'static str, keys: Keys
             black_box(limiter.try_acquire_at(key, Nanos::new(black_box(now)), 1).is_ok());
         },
     )
+}
+
+/// What any such limiter has to do at least, where keys are there already: nobody who finds keys by a hash, behind a lock, can be
+/// quicker.
+fn bounds<S: BuildHasher + Default + 'static>(keys: Keys) -> Vec<Contestant<'static>> {
+    if keys == Keys::New {
+        return Vec::new();
+    }
+    let mut now = 0;
+    let timed = |slots: &Slots<S>, key: &u64| slots.count(key, slots.clock.now().as_u64());
+    vec![
+        contestant(BOUND_TIMED, keys, Slots::<S>::new, Slots::keys, timed),
+        contestant(BOUND, keys, Slots::<S>::new, Slots::keys, move |slots, key| {
+            now += 1;
+            slots.count(key, black_box(now));
+        }),
+    ]
+}
+
+/// As many slots, of the same size, as a store has for a million keys.
+struct Slots<S> {
+    hasher: S,
+    clock: TscClock,
+    slots: RwLock<Vec<(u64, AtomicU64)>>,
+}
+
+impl<S: BuildHasher + Default> Slots<S> {
+    fn new() -> Self {
+        let slots = (0..1 << 21).map(|slot| (slot, AtomicU64::new(0))).collect();
+        Self { hasher: S::default(), clock: TscClock::new(), slots: RwLock::new(slots) }
+    }
+
+    fn keys(&self) -> usize {
+        MILLION as usize
+    }
+
+    #[inline]
+    fn count(&self, key: &u64, now: u64) {
+        let slots = self.slots.read();
+        let (number, word) = &slots[self.hasher.hash_one(key) as usize % slots.len()];
+        let seen = word.load(Ordering::Relaxed);
+        let next = seen.max(now).wrapping_add(*number);
+        black_box(word.compare_exchange(seen, next, Ordering::Relaxed, Ordering::Relaxed).is_ok());
+    }
 }
 
 /// A burst that nobody uses up, at a rate so low that no key is full again, and dropped, before all are there. Both express

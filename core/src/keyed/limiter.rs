@@ -228,19 +228,19 @@ where
     /// [`Denied::RateLimited`] when too little is left, [`Denied::CostExceedsLimit`] when `cost` is more than the
     /// capacity, [`Denied::TooManyKeys`] as [`Overflow::Deny`] says, [`Denied::Closed`] under [`Limit::DenyAll`]. A denial
     /// takes nothing.
-    #[inline]
+    #[inline(always)]
     pub fn try_acquire_at<B: Lookup<K> + ?Sized>(&self, key: &B, now: Nanos, cost: u64) -> Decision {
         self.decide_at(key, now, cost).decision
     }
 
     /// As [`try_acquire_at`](Self::try_acquire_at), and tells whether the key's own bucket decided.
-    #[inline]
+    #[inline(always)]
     pub fn decide_at<B: Lookup<K> + ?Sized>(&self, key: &B, now: Nanos, cost: u64) -> KeyedDecision {
         self.decide_by(key, now, cost, || None)
     }
 
     /// `later` is asked for a newer reading when a key that is absent is denied, and says `None` when it has none.
-    #[inline]
+    #[inline(always)]
     fn decide_by<B: Lookup<K> + ?Sized>(
         &self,
         key: &B,
@@ -264,7 +264,7 @@ where
     }
 
     /// Decides under the lock for reading, unless a key has to be added.
-    #[inline]
+    #[inline(always)]
     fn decide_present<B: Lookup<K> + ?Sized>(
         &self,
         hash: u64,
@@ -429,13 +429,13 @@ where
     ///
     /// # Errors
     /// As [`try_acquire_at`](Self::try_acquire_at).
-    #[inline]
+    #[inline(always)]
     pub fn try_acquire<B: Lookup<K> + ?Sized>(&self, key: &B, cost: u64) -> Decision {
         self.decide(key, cost).decision
     }
 
     /// As [`try_acquire`](Self::try_acquire), and tells whether the key's own bucket decided.
-    #[inline]
+    #[inline(always)]
     pub fn decide<B: Lookup<K> + ?Sized>(&self, key: &B, cost: u64) -> KeyedDecision {
         self.decide_by(key, self.reading(), cost, || Some(self.reading()))
     }

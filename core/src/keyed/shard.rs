@@ -17,6 +17,10 @@ pub(super) struct Entry<K, T> {
 ///
 /// Deciding on a present key needs only `&self`, so that many callers do it at once. Whatever adds, drops or converts entries
 /// needs `&mut self`, and then no state changes meanwhile.
+///
+/// It begins a cache line of its own, behind the lock's: a processor may then fetch a key before it has finished locking, where
+/// it would have to wait for a line that it is just writing to.
+#[repr(align(64))]
 pub(super) struct Shard<K, Q: Quotas> {
     table: HashTable<Entry<K, Q::Tier>>,
     quotas: Q,
