@@ -14,6 +14,7 @@ use sluicegate_core::{
 
 pub(crate) mod adjusting;
 pub(crate) mod ideal;
+pub(crate) mod waiting;
 
 /// `cases` cases, or what `PROPTEST_CASES` says; failures are kept beside the test's source.
 pub(crate) fn cases(cases: u32) -> ProptestConfig {
