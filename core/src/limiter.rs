@@ -13,6 +13,7 @@ use crate::{Decision, Inspection, Nanos};
 /// - `peek_at` MUST answer as `try_acquire_at` would and change nothing.
 /// - A denial's [`retry_after`](crate::Denied::retry_after), if there is one, MUST be the time after which the same request
 ///   succeeds if nobody else takes or gives back anything meanwhile.
+/// - Where a cost can never be taken ([`Denied::is_final`](crate::Denied::is_final)), no larger one may be.
 /// - None of them may panic, wait for a caller or call back into its caller's limiters, whatever the reading and the cost. (An
 ///   observer may, where it is told.)
 ///
@@ -63,7 +64,8 @@ pub trait Limiter {
     /// where only a release or a change of the limit could tell. Changes nothing.
     ///
     /// What a queue of requests is told before it lets another one wait. This is a lower bound, which looks no further than
-    /// the largest single cost; a limiter that knows its rate says more.
+    /// the largest single cost; a limiter that knows its rate says more. One at which the whole comes to be admitted earlier if
+    /// a part was taken before, as at a sliding counter, must say so itself.
     fn earliest_at(&self, now: Nanos, total: u128) -> Option<Nanos> {
         let most = self.inspect_at(now).capacity;
         let cost = u64::try_from(total).map_or(most, |total| total.min(most));

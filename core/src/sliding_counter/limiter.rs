@@ -247,6 +247,16 @@ impl<C, O: Observer> Limiter for SlidingCounter<C, O> {
         self.inspect_at(now)
     }
 
+    /// In the window of `now`, the reading at which `total` is admitted; no later than the end of that window, from which on
+    /// what was taken in it counts less and less.
+    fn earliest_at(&self, now: Nanos, total: u128) -> Option<Nanos> {
+        match &self.rule {
+            Rule::Step(step) => Some(step.earliest(self.cell.state(), now, total)),
+            Rule::Unlimited => Some(now),
+            Rule::DenyAll => None,
+        }
+    }
+
     #[inline]
     fn take_at(&self, now: Nanos, cost: u64) -> Decision {
         match &self.rule {

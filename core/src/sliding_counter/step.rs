@@ -244,6 +244,23 @@ impl SlidingCounterStep {
         }
     }
 
+    /// A reading before which `total` cannot have been taken from `now` on, in however many parts.
+    pub(super) fn earliest(&self, state: SlidingCounterState, now: Nanos, total: u128) -> Nanos {
+        let met = self.met_at(state, now);
+        // Within this window parts and whole count the same. In the next one a part that was taken in this one counts less, and
+        // at its very start still all of it.
+        let end = (met.number as u128 + 1) * self.rate.period_nanos() as u128 - now.within_horizon() as u128;
+        let next_window = now.saturating_add(nanos_to_duration(end));
+        match u64::try_from(total) {
+            Ok(cost) if self.take(state, &met, cost).is_some() => now,
+            Ok(cost) => match self.denial(&met, now, cost).retry_after() {
+                Some(wait) => now.saturating_add(wait).min(next_window),
+                None => next_window,
+            },
+            Err(_) => next_window,
+        }
+    }
+
     /// What counts at the reading that `met` was met at, rounded up.
     #[inline(always)]
     const fn used(&self, met: &Met) -> u64 {
