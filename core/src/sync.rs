@@ -138,6 +138,20 @@ mod imp {
     }
 }
 
+/// A number that tells apart what is made at run time: no two of 2^32 - 1 calls in a row get the same.
+///
+/// It is the language's atomic under loom too, whose own cannot be static; nothing but that the numbers differ is relied on.
+#[cfg(any(feature = "alloc", feature = "heapless"))]
+pub(crate) fn next_identity() -> core::num::NonZeroU32 {
+    static NEXT: portable_atomic::AtomicU32 = portable_atomic::AtomicU32::new(1);
+    loop {
+        // Relaxed: each addition sees another value whatever it is ordered with, and publishes nothing.
+        if let Some(identity) = core::num::NonZeroU32::new(NEXT.fetch_add(1, Ordering::Relaxed)) {
+            return identity;
+        }
+    }
+}
+
 pub(crate) use core::sync::atomic::Ordering;
 #[cfg(all(sluicegate_loom, feature = "loom"))]
 pub use imp::AtomicU64 as ModelAtomicU64;

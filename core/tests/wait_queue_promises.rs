@@ -3,21 +3,16 @@
 
 mod support;
 
-extern crate alloc;
-
-use alloc::collections::BTreeMap;
-use alloc::sync::Arc;
 use core::cell::Cell;
-use core::mem::size_of;
 use core::panic::AssertUnwindSafe;
 use core::time::Duration;
 use std::panic::catch_unwind;
 
 use sluicegate_core::{
-    ConcurrencyLimit, Denied, FixedShard, Limiter, ManualClock, Nanos, Quota, Served, Shard, ShardedWindow, Ticket,
-    TokenBucket, Verdict, WaitQueue, Waiting, WindowLimit, quota,
+    AdjustableBucket, Admitted, ConcurrencyLimit, Decision, Denied, FixedShard, Inheritance, Inspection, Limit,
+    Limiter, ManualClock, Nanos, Observer, Quota, Served, Shard, ShardedWindow, TokenBucket, Verdict, WaitQueue,
+    WindowLimit, quota,
 };
-use support::Numbers;
 
 fn bucket(quota: Quota) -> TokenBucket<ManualClock> {
     TokenBucket::with_clock(quota, ManualClock::new())
@@ -58,23 +53,6 @@ fn b05_a_deadline_of_now_is_met_only_if_it_can_go_now() {
 }
 
 #[test]
-fn b06_who_gives_up_or_is_too_late_consumes_nothing_and_those_behind_move_up() {
-    let bucket = spent(quota!("10/1s"));
-    let mut queue = WaitQueue::new(10);
-    let large = queue.push(9, None, "large").unwrap();
-    queue.push(5, Some(Nanos::from_millis(100)), "late").unwrap();
-    queue.push(1, None, "small").unwrap();
-    let now = Nanos::from_millis(150);
-    assert_eq!(queue.next_wake_at(now, &bucket), Some(now), "a deadline has passed");
-    let served = queue.grant_next_at(now, &bucket).unwrap();
-    assert_eq!((served.payload, served.verdict), ("late", Verdict::Expired));
-    assert!(queue.grant_next_at(now, &bucket).is_none());
-    assert_eq!(queue.cancel(large), Some("large"));
-    assert_eq!(granted(queue.grant_next_at(now, &bucket)), Some("small"));
-    assert_eq!((bucket.inspect_at(now).level, queue.len()), (0, 0), "one of one and a half tokens");
-}
-
-#[test]
 fn b07_a_large_head_is_not_overtaken() {
     let bucket = spent(quota!("10/1s"));
     let mut queue = WaitQueue::new(10);
@@ -103,6 +81,53 @@ fn b07_newest_first_sheds_the_oldest() {
 }
 
 #[test]
+fn b05_newest_first_who_can_go_at_its_deadline_goes() {
+    let (bucket, now) = (spent(quota!("10/1s")), Nanos::from_millis(300));
+    let mut queue = WaitQueue::new(10).newest_first();
+    let order = [(1, Some(now)), (3, Some(now)), (4, Some(now)), (5, Some(now))];
+    for (cost, deadline) in order {
+        queue.push(cost, deadline, cost).unwrap();
+    }
+    let mut ends = Vec::new();
+    queue.grant_at(now, &bucket, |served| ends.push((served.payload, served.verdict.is_granted())));
+    // Neither of the newer two can go. Their ends let the older ones have their turns, as far as the three tokens go.
+    assert_eq!(ends, [(5, false), (4, false), (3, true), (1, false)]);
+    // Who waits longer keeps its turn, and nobody behind it goes.
+    for (cost, deadline) in [(1, Some(now)), (10, None)] {
+        queue.push(cost, deadline, cost).unwrap();
+    }
+    ends.clear();
+    queue.grant_at(now, &self::bucket(quota!("10/1s")), |served| {
+        ends.push((served.payload, served.verdict.is_granted()))
+    });
+    assert_eq!(ends, [(10, true), (1, false)]);
+}
+
+#[test]
+fn c08_who_can_never_go_under_a_lowered_limit_is_told_at_once() {
+    let bucket = AdjustableBucket::with_clock(quota!("10/1s"), ManualClock::new()).observed_by(Denials::default());
+    bucket.try_acquire_at(Nanos::ZERO, 10).unwrap();
+    let mut queue = WaitQueue::new(10);
+    for cost in [3, 9, 4, 6, 5] {
+        queue.push(cost, None, cost).unwrap();
+    }
+    assert_eq!(queue.refuse_at(Nanos::ZERO, &bucket, |_| {}), 0);
+    bucket.adjust_at(Nanos::ZERO, Limit::Quota(quota!("5/1s")), Inheritance::Level);
+    let mut refused = Vec::new();
+    let count = queue.refuse_at(Nanos::ZERO, &bucket, |served| refused.push((served.payload, served.verdict)));
+    let verdict = |cost| Verdict::Refused(Denied::CostExceedsLimit { cost, limit: 5 });
+    assert_eq!((count, refused), (2, vec![(9, verdict(9)), (6, verdict(6))]));
+    assert_eq!((queue.waiting_cost(), bucket.observer().0.get()), (12, 2), "the others wait on");
+    // A caller that panics loses one, and the rest is told later.
+    bucket.adjust_at(Nanos::ZERO, Limit::DenyAll, Inheritance::Level);
+    let panicked = catch_unwind(AssertUnwindSafe(|| queue.refuse_at(Nanos::ZERO, &bucket, |_| panic!("its own"))));
+    assert!(panicked.is_err() && queue.len() == 2);
+    let mut closed = Vec::new();
+    queue.refuse_at(Nanos::ZERO, &bucket, |served| closed.push((served.payload, served.verdict)));
+    assert_eq!(closed, [4, 5].map(|cost| (cost, Verdict::Refused(Denied::Closed))));
+}
+
+#[test]
 fn b03_who_can_never_go_is_told_and_blocks_nobody() {
     let bucket = bucket(quota!("10/1s"));
     let mut queue = WaitQueue::new(10);
@@ -114,25 +139,6 @@ fn b03_who_can_never_go_is_told_and_blocks_nobody() {
     assert_eq!((served.payload, served.verdict), (11, Verdict::Refused(denied)));
     assert_eq!(queue.earliest_for_new_at(Nanos::ZERO, &bucket, 11), Err(denied));
     assert_eq!(granted(queue.grant_next_at(Nanos::ZERO, &bucket)), Some(2));
-}
-
-#[test]
-fn b09_an_empty_queue_wakes_nobody_and_keeps_nothing() {
-    let bucket = spent(quota!("10/1s"));
-    let mut queue = WaitQueue::new(usize::MAX);
-    let payload = Arc::new(());
-    let tickets: Vec<Ticket> =
-        (0..1_000).map(|index| queue.push(1, Some(Nanos::from_secs(index)), Arc::clone(&payload)).unwrap()).collect();
-    assert_eq!(Arc::strong_count(&payload), 1_001);
-    assert!(tickets.iter().rev().all(|&ticket| queue.cancel(ticket).is_some()));
-    assert_eq!(Arc::strong_count(&payload), 1, "no payload outlives its wait");
-    assert_eq!((queue.next_wake_at(Nanos::ZERO, &bucket), queue.next_deadline()), (None, None));
-    assert_eq!((queue.len(), queue.waiting_cost(), queue.head()), (0, 0, None));
-    queue.shrink();
-    // A ticket of before the memory was given back names nobody, also once its slot is there again.
-    queue.push(1, None, payload).unwrap();
-    assert!(tickets.iter().all(|&ticket| queue.cancel(ticket).is_none()));
-    assert_eq!(queue.len(), 1);
 }
 
 #[test]
@@ -178,39 +184,7 @@ fn any_limiter_is_waited_for() {
 }
 
 #[test]
-fn a_limiter_that_panics_leaves_the_queue_as_it_was() {
-    let bucket = bucket(quota!("10/1s"));
-    let mut queue = WaitQueue::new(10);
-    (0..4).for_each(|number| {
-        queue.push(1, Some(Nanos::from_secs(number)), number).unwrap();
-    });
-    let mut calls = 0;
-    let panicked = catch_unwind(AssertUnwindSafe(|| {
-        let take = |_| {
-            calls += 1;
-            if calls == 2 { panic!("the limiter's own") } else { Ok::<(), Denied>(()) }
-        };
-        queue.grant_with(Nanos::ZERO, take, |_| {})
-    }));
-    assert!(panicked.is_err());
-    // And one in the caller's own: that waiter is gone, and no other.
-    let panicked =
-        catch_unwind(AssertUnwindSafe(|| queue.grant_at(Nanos::ZERO, &bucket, |_| panic!("the caller's own"))));
-    assert!(panicked.is_err());
-    let mut order = Vec::new();
-    queue.grant_at(Nanos::ZERO, &bucket, |served| order.push(served.payload));
-    assert_eq!((order, queue.next_deadline(), queue.waiting_cost()), (vec![2, 3], None, 0));
-}
-
-#[test]
 fn who_waits_is_no_denial_to_an_observer() {
-    #[derive(Default)]
-    struct Denials(Cell<u32>);
-    impl sluicegate_core::Observer for Denials {
-        fn denied(&self, _now: Nanos, _cost: u64, _denied: &Denied) {
-            self.0.set(self.0.get() + 1);
-        }
-    }
     let bucket = bucket(quota!("10/1s")).observed_by(Denials::default());
     let mut queue = WaitQueue::new(10);
     queue.push(10, None, ()).unwrap();
@@ -221,67 +195,54 @@ fn who_waits_is_no_denial_to_an_observer() {
 }
 
 #[test]
-fn b06_deadlines_come_in_their_order_whoever_leaves() {
-    let mut numbers = Numbers(21);
-    // Few different deadlines, so that many are equal, and then many.
-    for readings in [4, 1_000] {
-        let mut queue = WaitQueue::new(300);
-        let mut waiting: BTreeMap<(u64, u64), Ticket> = BTreeMap::new();
-        for number in 0..6_000 {
-            if queue.len() < 300 && numbers.below(100) < 52 {
-                let deadline = numbers.below(readings);
-                let ticket = queue.push(1, Some(Nanos::new(deadline)), (deadline, number)).unwrap();
-                waiting.insert((deadline, number), ticket);
-            } else if !waiting.is_empty() {
-                let which = numbers.below(waiting.len() as u64) as usize;
-                let key = *waiting.keys().nth(which).unwrap();
-                assert_eq!(queue.cancel(waiting.remove(&key).unwrap()), Some(key));
-            }
-            let earliest = waiting.first_key_value().map(|(&(deadline, _), _)| Nanos::new(deadline));
-            assert_eq!(queue.next_deadline(), earliest);
+fn who_waits_is_no_denial_to_an_observer_also_where_others_take_in_between() {
+    /// Somebody takes everything right after each look.
+    struct Contended(TokenBucket<ManualClock, Denials>, Cell<u32>);
+    impl Limiter for Contended {
+        fn try_acquire_at(&self, now: Nanos, cost: u64) -> Decision {
+            self.0.try_acquire_at(now, cost)
         }
-        assert!(waiting.len() > 100);
-        // Of equal ones, who came first.
-        let order: Vec<(u64, u64)> =
-            core::iter::from_fn(|| queue.expire_next_at(Nanos::MAX)).map(|(_, payload)| payload).collect();
-        assert_eq!(order, waiting.into_keys().collect::<Vec<_>>());
+        fn peek_at(&self, now: Nanos, cost: u64) -> Decision {
+            let decision = self.0.peek_at(now, cost);
+            let _ = self.take_at(now, self.0.inspect_at(now).level);
+            decision
+        }
+        fn inspect_at(&self, now: Nanos) -> Inspection {
+            self.0.inspect_at(now)
+        }
+        fn take_at(&self, now: Nanos, cost: u64) -> Decision {
+            self.1.set(self.1.get() + 1);
+            self.0.take_at(now, cost)
+        }
+        fn tell(&self, now: Nanos, cost: u64, decision: &Decision) {
+            self.0.tell(now, cost, decision);
+        }
     }
+    let limiter = Contended(spent(quota!("10/1s")).observed_by(Denials::default()), Cell::new(0));
+    let mut queue = WaitQueue::new(10);
+    queue.push(4, None, ()).unwrap();
+    queue.push(11, None, ()).unwrap();
+    for index in 0..50 {
+        let _ = limiter.peek_at(Nanos::from_millis(index * 100), 1);
+        assert_eq!(queue.grant_at(Nanos::from_millis(index * 100), &limiter, |_| {}), 0);
+    }
+    assert_eq!((limiter.0.observer().0.get(), limiter.1.get()), (0, 100));
+    // Who goes is an admission, and who never can is a denial.
+    assert_eq!(queue.grant_at(Nanos::from_secs(10), &limiter, |_| {}), 2);
+    assert_eq!((limiter.0.observer().0.get(), limiter.0.observer().1.get()), (1, 1));
 }
 
-#[test]
-fn a_hundred_thousand_wait_and_ten_thousand_leave() {
-    const WAITERS: u64 = 100_000;
-    let bucket = spent(quota!("1000/1s"));
-    let mut numbers = Numbers(8);
-    let mut queue = WaitQueue::new(WAITERS as usize);
-    let tickets: Vec<Ticket> = (0..WAITERS)
-        .map(|number| {
-            // Everyone would go by 100 s if nobody left; a third wait until a deadline far behind that.
-            let deadline = (numbers.below(3) == 0).then(|| Nanos::from_secs(200 + numbers.below(1_000)));
-            queue.push(1, deadline, number).unwrap()
-        })
-        .collect();
-    assert!(queue.push(1, None, WAITERS).is_err());
-    let mut left = vec![false; WAITERS as usize];
-    for _ in 0..10_000 {
-        let number = numbers.below(WAITERS) as usize;
-        assert_eq!(queue.cancel(tickets[number]).is_some(), !left[number]);
-        left[number] = true;
+#[derive(Default)]
+struct Denials(Cell<u32>, Cell<u32>);
+
+impl Observer for Denials {
+    fn denied(&self, _now: Nanos, _cost: u64, _denied: &Denied) {
+        self.0.set(self.0.get() + 1);
     }
-    let staying = left.iter().filter(|&&left| !left).count();
-    assert_eq!(queue.len(), staying);
-    let (mut order, mut now, mut wakes) = (Vec::new(), Nanos::ZERO, 0);
-    while let Some(wake) = queue.next_wake_at(now, &bucket) {
-        now = wake;
-        wakes += 1;
-        queue.grant_at(now, &bucket, |served| {
-            assert!(served.verdict.is_granted());
-            order.push(served.payload);
-        });
+
+    fn admitted(&self, _now: Nanos, _cost: u64, _admitted: &Admitted) {
+        self.1.set(self.1.get() + 1);
     }
-    // Each at its own millisecond, in the order they came.
-    assert_eq!((order.len(), wakes, now), (staying, staying, Nanos::from_millis(staying as u64)));
-    assert!(order.is_sorted() && order.iter().all(|&number| !left[number as usize]));
 }
 
 #[test]
@@ -300,12 +261,6 @@ fn readings_without_any_sense_do_no_harm() {
     }
     while queue.pop().is_some() {}
     assert_eq!((queue.len(), queue.waiting_cost(), queue.next_deadline()), (0, 0, None));
-}
-
-#[test]
-fn a_slot_is_small() {
-    assert_eq!(size_of::<Waiting<Box<()>>>(), 48);
-    assert!(size_of::<WaitQueue<Vec<Waiting<Box<()>>>>>() <= 96);
 }
 
 #[test]

@@ -11,7 +11,7 @@ impl<S: Slots> WaitQueue<S> {
         self.earliest().map(|slot| self.at(slot).deadline)
     }
 
-    /// The slot of the waiter whose deadline is the earliest; of equal ones, of who came first.
+    /// The slot of the waiter whose deadline is the earliest; of equal ones, of who is nearest to the head.
     #[inline]
     pub(super) fn earliest(&self) -> Option<u32> {
         (self.deadlines > 0).then(|| self.at(0).heap)
@@ -89,7 +89,9 @@ impl<S: Slots> WaitQueue<S> {
 
     fn precedes(&self, slot: u32, other: u32) -> bool {
         let (slot, other) = (self.at(slot), self.at(other));
-        (slot.deadline, slot.sequence) < (other.deadline, other.sequence)
+        // Of equal ones, whose turn is first: if it cannot go, its end may let the next one go at the same reading.
+        let is_nearer = (slot.sequence < other.sequence) != self.is_newest_first;
+        slot.deadline < other.deadline || (slot.deadline == other.deadline && is_nearer)
     }
 }
 

@@ -1,5 +1,6 @@
-//! Letting waiters go, and when the next one can.
+//! Letting waiters go, and ending waits.
 
+use super::forecast::is_hopeless;
 use super::queue::{Ticket, WaitQueue};
 use super::slots::Slots;
 use crate::decision::{Admitted, Denied};
@@ -39,7 +40,8 @@ impl<A> Verdict<A> {
 impl<S: Slots> WaitQueue<S> {
     /// Lets all go whose wait is over at `now`, tells `tell` of each and returns how many they were.
     ///
-    /// `limiter` is asked by a look first, so that its observer is told of no denial for somebody who goes on waiting.
+    /// The limiter's observer is told of what was granted and refused, and of nobody who goes on waiting, also where others take
+    /// from the limiter meanwhile: `limiter` is asked by [`Limiter::take_at`].
     ///
     /// If `tell` panics, the waiter that it was given is gone with what it was granted; all others wait on. To keep it, call
     /// [`grant_next_at`](Self::grant_next_at) in a loop, which also leaves a choice of how many are let go at a time.
@@ -82,7 +84,8 @@ impl<S: Slots> WaitQueue<S> {
 
     /// The same with any way of taking a cost; `take` is called at most once.
     ///
-    /// First those whose deadline has passed, then the head if it can go or never will, then those whose deadline is `now`.
+    /// First those whose deadline has passed, then the head if it can go or never will, then those whose deadline is `now`, from
+    /// the head on: where one of them was at the head, the next call asks for who is there then.
     pub fn grant_next_with<A>(
         &mut self,
         now: Nanos,
@@ -105,7 +108,8 @@ impl<S: Slots> WaitQueue<S> {
         self.remove(slot).map(|(ticket, payload)| Served { ticket, payload, verdict })
     }
 
-    /// Ends one wait whose deadline is `now` or has passed, if there is one: the earliest deadline first.
+    /// Ends one wait whose deadline is `now` or has passed, if there is one: the earliest deadline first, and of equal ones who is
+    /// nearest to the head.
     ///
     /// Who could go at `now` has been let go by a call of [`grant_at`](Self::grant_at) before; this only ends waits.
     pub fn expire_next_at(&mut self, now: Nanos) -> Option<(Ticket, S::Payload)> {
@@ -113,58 +117,42 @@ impl<S: Slots> WaitQueue<S> {
         self.remove(slot)
     }
 
-    /// The exact earliest reading from `now` on at which a wait is over if nobody takes or gives back anything meanwhile: when
-    /// the head can go, or a deadline comes. `None` if nobody waits, or if only a release can end a wait.
+    /// Ends all waits that can never go, wherever they are in the queue, tells `tell` of each and returns how many they were: for
+    /// after a limit was lowered, so that nobody waits in vain until it is at the head.
     ///
-    /// Call it again after each change of the queue, and when something is given back or the limit changes.
-    #[inline]
-    pub fn next_wake_at<L: Limiter + ?Sized>(&self, now: Nanos, limiter: &L) -> Option<Nanos> {
-        self.next_wake_with(now, |cost| limiter.peek_at(now, cost))
-    }
-
-    /// The same with any way of looking, which must take nothing.
-    pub fn next_wake_with<A>(&self, now: Nanos, peek: impl FnOnce(u64) -> Result<A, Denied>) -> Option<Nanos> {
-        let head = self.head_slot()?;
-        let deadline = self.next_deadline().map(|deadline| deadline.max(now));
-        if deadline == Some(now) {
-            return deadline;
-        }
-        let turn = match peek(self.at(head).cost) {
-            Ok(_) => Some(now),
-            Err(denied) if denied.is_final() => Some(now),
-            Err(denied) => denied.retry_after().map(|wait| now.saturating_add(wait)),
-        };
-        match (turn, deadline) {
-            (Some(turn), Some(deadline)) => Some(turn.min(deadline)),
-            (turn, deadline) => turn.or(deadline),
-        }
-    }
-}
-
-impl<S: Slots> WaitQueue<S> {
-    /// The earliest reading at which a waiter of `cost` that came at `now` could go if all ahead of it stay and nobody else takes
-    /// or gives back anything: one whose deadline is earlier need not wait at all.
-    ///
-    /// Exact for a [`TokenBucket`](crate::TokenBucket) to within 1 ns for each of them that takes its whole capacity; otherwise a
-    /// lower bound (see [`Limiter::earliest_at`]). `now` where only a release could tell.
-    ///
-    /// # Errors
-    /// The denial, if the waiter could never go.
-    pub fn earliest_for_new_at<L: Limiter + ?Sized>(
-        &self,
+    /// The limiter's observer is told of each. O(slots), and O(1) where no cost is too large. If `tell` panics, the waiter that it
+    /// was given is gone; all others wait on.
+    pub fn refuse_at<L: Limiter + ?Sized>(
+        &mut self,
         now: Nanos,
         limiter: &L,
-        cost: u64,
-    ) -> Result<Nanos, Denied> {
-        match limiter.peek_at(now, cost) {
-            Err(denied) if denied.is_final() => Err(denied),
-            _ => Ok(limiter.earliest_at(now, self.cost_ahead() + u128::from(cost)).unwrap_or(now)),
+        mut tell: impl FnMut(Served<S::Payload, Admitted>),
+    ) -> usize {
+        if !is_hopeless(limiter, now, self.largest_cost()) {
+            return 0;
         }
+        let mut count = 0;
+        let mut next = self.head_slot();
+        while let Some(slot) = next {
+            next = self.behind(slot);
+            let cost = self.at(slot).cost;
+            let Some(denied) = limiter.peek_at(now, cost).err().filter(Denied::is_final) else { continue };
+            limiter.tell(now, cost, &Err(denied));
+            if let Some(served) = self.serve(slot, Verdict::Refused(denied)) {
+                count += 1;
+                tell(served);
+            }
+        }
+        self.recall_largest_cost();
+        count
     }
 }
 
-/// Takes `cost`, unless a look says that it cannot be taken.
+/// Takes `cost`, and tells the observer if that is what the wait ends with.
 fn take<L: Limiter + ?Sized>(limiter: &L, now: Nanos, cost: u64) -> Result<Admitted, Denied> {
-    limiter.peek_at(now, cost)?;
-    limiter.try_acquire_at(now, cost)
+    let decision = limiter.take_at(now, cost);
+    if decision.map_or_else(|denied| denied.is_final(), |_| true) {
+        limiter.tell(now, cost, &decision);
+    }
+    decision
 }

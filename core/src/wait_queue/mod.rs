@@ -1,6 +1,7 @@
 //! The wait queue: who waits, in which order, and until when.
 
 mod deadlines;
+mod forecast;
 mod grants;
 mod queue;
 mod slots;

@@ -1,9 +1,10 @@
 //! Pushing, cancelling and looking.
 
 use core::fmt;
+use core::num::NonZeroU32;
 
 use super::slots::{NONE, Slots, Waiting};
-use crate::Nanos;
+use crate::{Nanos, sync};
 
 /// Who waits for a limiter, in which order and until when: a plain data structure.
 ///
@@ -19,10 +20,14 @@ use crate::Nanos;
 /// - *Order*: waiters are granted first in, first out, costs included: whoever is at the head is not overtaken, however large
 ///   its cost. With [`newest_first`](Self::newest_first) the newest is at the head instead.
 /// - *Promptness*: a call of [`grant_at`](Self::grant_at) lets all go that can go at once. One that can never go is handed out
-///   with the reason, and blocks nobody.
-/// - *Deadlines*: who can go at its deadline goes; one whose deadline has passed is never granted anything.
+///   with the reason when it is at the head, and blocks nobody; [`refuse_at`](Self::refuse_at) finds it wherever it waits.
+/// - *Deadlines*: who can go at its deadline goes; one whose deadline has passed is never granted anything. At a reading, those
+///   whose deadline has passed end first. Then it is each one's turn, from the head on: it goes if it can, and its wait ends if
+///   its deadline is that reading or it can never go. The first to which none of these applies stays at the head, and of those
+///   behind it the waits whose deadline is that reading end.
 /// - *Cancelling*: a waiter that leaves takes nothing and holds nothing, and those behind it move up. A ticket is good for one
-///   wait only: used later it names nobody, whoever has its slot by then.
+///   wait in one queue: used later, or with another queue, it names nobody. (Queues are told apart by 32 bits, given out in turn
+///   to each queue that somebody waits in.)
 /// - *Panics*: where a limiter panics, the queue is as before it was asked.
 /// - *Bound*: never more waiters than the bound. An empty queue has no deadline and wakes nobody; [`shrink`](Self::shrink) then
 ///   gives all memory back.
@@ -66,6 +71,8 @@ use crate::Nanos;
 #[derive(Clone)]
 pub struct WaitQueue<S> {
     slots: S,
+    /// What tells the tickets of this queue from those of others: from the first push on, because no constant could differ.
+    identity: Option<NonZeroU32>,
     /// The most waiters; below [`NONE`].
     bound: u32,
     oldest: u32,
@@ -79,13 +86,19 @@ pub struct WaitQueue<S> {
     sequence: u64,
     /// The sum of all costs: at most 2^32 of 64 bits each.
     waiting_cost: u128,
-    is_newest_first: bool,
+    /// The part of it that waits without a deadline.
+    patient_cost: u128,
+    /// No waiter's cost is above it. It is 0 when nobody waits, and comes down only then or when all are looked at.
+    largest_cost: u64,
+    pub(super) is_newest_first: bool,
 }
 
-/// Names one wait in one queue.
+/// Names one wait in one queue. A queue that is cloned shares the tickets given out before, and nothing tells apart which of the
+/// two gave out a later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ticket {
     slot: u32,
+    queue: Option<NonZeroU32>,
     sequence: u64,
 }
 
@@ -114,6 +127,7 @@ impl<S> WaitQueue<S> {
         let bound = if bound < NONE as usize { bound as u32 } else { NONE - 1 };
         Self {
             slots,
+            identity: None,
             bound,
             oldest: NONE,
             newest: NONE,
@@ -122,12 +136,16 @@ impl<S> WaitQueue<S> {
             deadlines: 0,
             sequence: 0,
             waiting_cost: 0,
+            patient_cost: 0,
+            largest_cost: 0,
             is_newest_first: false,
         }
     }
 
     /// The same queue with the newest waiter at the head: under a load that lasts, some are served at once and the others give
     /// up, where first in, first out would serve everybody too late. Those who came first may wait for ever without a deadline.
+    ///
+    /// For a queue in which nobody waits yet: of those who wait already, equal deadlines may come in either order.
     #[must_use]
     pub const fn newest_first(mut self) -> Self {
         self.is_newest_first = true;
@@ -158,10 +176,16 @@ impl<S> WaitQueue<S> {
         self.waiting_cost
     }
 
-    /// The cost of those who will be ahead of the next to come.
+    /// The cost of those who wait without a deadline.
     #[inline]
-    pub(super) const fn cost_ahead(&self) -> u128 {
-        if self.is_newest_first { 0 } else { self.waiting_cost }
+    pub(super) const fn patient_cost(&self) -> u128 {
+        self.patient_cost
+    }
+
+    /// No waiter's cost is above it.
+    #[inline]
+    pub(super) const fn largest_cost(&self) -> u64 {
+        self.largest_cost
     }
 
     /// The slot of the waiter whose turn it is.
@@ -258,6 +282,7 @@ impl<S: Slots> WaitQueue<S> {
     }
 
     fn append(&mut self, cost: u64, deadline: Option<Nanos>, payload: S::Payload) -> Ticket {
+        self.identity = self.identity.or_else(|| Some(sync::next_identity()));
         let waiting = Waiting {
             payload: Some(payload),
             sequence: self.sequence,
@@ -288,8 +313,10 @@ impl<S: Slots> WaitQueue<S> {
         self.len += 1;
         self.sequence = self.sequence.wrapping_add(1);
         self.waiting_cost += u128::from(cost);
-        if deadline.is_some() {
-            self.await_deadline(slot);
+        self.largest_cost = self.largest_cost.max(cost);
+        match deadline {
+            Some(_) => self.await_deadline(slot),
+            None => self.patient_cost += u128::from(cost),
         }
         self.ticket(slot)
     }
@@ -298,8 +325,11 @@ impl<S: Slots> WaitQueue<S> {
     pub(super) fn remove(&mut self, slot: u32) -> Option<(Ticket, S::Payload)> {
         let payload = self.slots.slots_mut().get_mut(slot as usize)?.payload.take()?;
         let ticket = self.ticket(slot);
-        self.forget_deadline(slot);
-        let &Waiting { older, newer, cost, .. } = self.at(slot);
+        let &Waiting { older, newer, cost, in_heap, .. } = self.at(slot);
+        match in_heap {
+            NONE => self.patient_cost -= u128::from(cost),
+            _ => self.forget_deadline(slot),
+        }
         match older {
             NONE => self.oldest = newer,
             older => self.at_mut(older).newer = newer,
@@ -312,18 +342,34 @@ impl<S: Slots> WaitQueue<S> {
         self.free = slot;
         self.len -= 1;
         self.waiting_cost -= u128::from(cost);
+        if self.len == 0 {
+            self.largest_cost = 0;
+        }
         Some((ticket, payload))
+    }
+
+    /// Who comes next in the queue after the waiter in `slot`.
+    pub(super) fn behind(&self, slot: u32) -> Option<u32> {
+        let behind = if self.is_newest_first { self.at(slot).older } else { self.at(slot).newer };
+        if behind == NONE { None } else { Some(behind) }
+    }
+
+    /// Looks at all who wait, for the largest cost that is left.
+    pub(super) fn recall_largest_cost(&mut self) {
+        let waiting = self.slots.slots().iter().filter(|slot| slot.payload.is_some());
+        self.largest_cost = waiting.map(|slot| slot.cost).max().unwrap_or(0);
     }
 
     #[inline]
     fn find(&self, ticket: Ticket) -> Option<&Waiting<S::Payload>> {
         let slot = self.slots.slots().get(ticket.slot as usize)?;
-        (slot.sequence == ticket.sequence && slot.payload.is_some()).then_some(slot)
+        let is_it = ticket.queue == self.identity && ticket.sequence == slot.sequence && slot.payload.is_some();
+        is_it.then_some(slot)
     }
 
     #[inline]
     fn ticket(&self, slot: u32) -> Ticket {
-        Ticket { slot, sequence: self.at(slot).sequence }
+        Ticket { slot, queue: self.identity, sequence: self.at(slot).sequence }
     }
 
     /// The slot of that number. Links and the heap hold numbers of slots only.
