@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Every check, one after another, on a fresh machine too. Ends with the number of tests that ran.
+# Every check, one after another, on a fresh machine too. All run, whatever fails. Ends with what was skipped and what failed, and
+# the number of tests that ran.
 source "$(dirname "$0")/lib.sh"
 
 mkdir -p target/ci
@@ -17,13 +18,8 @@ for check in format lint docs test readme msrv loom bare-metal fuzz; do
 done
 
 printf '\n== summary, %s s\n' "$SECONDS"
-grep -h 'SKIPPED' target/ci/*.log || true
-awk '/^test result: / { for (i = 2; i <= NF; i++) {
-        if ($i ~ /^passed/) passed += $(i - 1)
-        if ($i ~ /^failed/) failures += $(i - 1)
-        if ($i ~ /^ignored/) ignored += $(i - 1)
-    } }
-    END { printf "%d passed, %d failed, %d skipped\n", passed, failures, ignored }' target/ci/*.log
+grep -h '^SKIPPED: \|^FAILED: ' target/ci/*.log || true
+count_tests target/ci/*.log
 if [ ${#failed[@]} -gt 0 ]; then
     echo "failed: ${failed[*]}"
     exit 1

@@ -24,3 +24,13 @@ apt_update() {
     [ -e target/ci/apt-is-updated ] && return
     $sudo apt-get update -qq >/dev/null && mkdir -p target/ci && touch target/ci/apt-is-updated
 }
+
+# The number of tests in the logs given.
+count_tests() {
+    awk '/^test result: / { for (i = 2; i <= NF; i++) {
+            if ($i ~ /^passed/) passed += $(i - 1)
+            if ($i ~ /^failed/) failures += $(i - 1)
+            if ($i ~ /^ignored/) ignored += $(i - 1)
+        } }
+        END { printf "%d passed, %d failed, %d skipped\n", passed, failures, ignored }' "$@"
+}

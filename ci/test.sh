@@ -1,15 +1,34 @@
 #!/usr/bin/env bash
 # Tests, each package alone and with each set of features that it offers. Documentation examples are among them.
+#
+# All run, whatever fails. Ends with what failed, by name, and the number of tests that ran.
 source "$(dirname "$0")/lib.sh"
 
-cargo test -p sluicegate-core
-cargo test -p sluicegate-core --features alloc
-cargo test -p sluicegate-core --features heapless
-cargo test -p sluicegate-core --features alloc,heapless,keyed
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+failed=()
+
+try() {
+    local log names
+    log=$(mktemp -p "$logs")
+    echo "-- cargo test $*"
+    cargo test --no-fail-fast "$@" 2>&1 | tee "$log" && return
+    names=$(sed -n 's/^test \(.*\) \.\.\. FAILED$/\1/p' "$log" | paste -sd, | sed 's/,/, /g')
+    failed+=("FAILED: cargo test $*: ${names:-no test, but what is above}")
+}
+
+try -p sluicegate-core
+try -p sluicegate-core --features alloc
+try -p sluicegate-core --features heapless
+try -p sluicegate-core --features alloc,heapless,keyed
 # Decisions are the same without debug assertions and overflow checks.
-cargo test -p sluicegate-core --features alloc,heapless,keyed --release --tests
-cargo test -p sluicegate-threads --no-default-features
-cargo test -p sluicegate-threads --all-features
-cargo test -p sluicegate
-cargo test -p sluicegate-loom-tests
-cargo test -p sluicegate-benches
+try -p sluicegate-core --features alloc,heapless,keyed --release --tests
+try -p sluicegate-threads --no-default-features
+try -p sluicegate-threads --all-features
+try -p sluicegate
+try -p sluicegate-loom-tests
+try -p sluicegate-benches
+
+printf '%s\n' '' "${failed[@]}"
+count_tests "$logs"/*
+[ ${#failed[@]} -eq 0 ]
