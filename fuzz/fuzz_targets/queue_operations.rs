@@ -43,6 +43,12 @@ enum Operation {
     GoTo(u64),
     /// To the reading that the queue wants to be woken at.
     GoToWake,
+    /// Who can never go leaves.
+    Refuse,
+    /// One more of this cost asks when it could go.
+    Forecast(u8),
+    /// By a ticket of the same slot and number in another queue.
+    CancelStranger,
 }
 
 fuzz_target!(|input: Input| {
@@ -114,6 +120,28 @@ impl<S: Slots<Payload = u64>> Bench<S> {
                     assert!(self.grant_one(bucket) || wake > Nanos::HORIZON, "nothing is over at {wake}");
                 }
             },
+            Operation::Refuse => {
+                let mut expected = Vec::new();
+                for index in self.in_turn() {
+                    expected.extend((self.waits[index].1 > CAPACITY).then_some(self.waits[index].0));
+                }
+                let mut refused = Vec::new();
+                self.queue.refuse_at(now, bucket, |served| {
+                    assert!(matches!(
+                        served.verdict,
+                        Verdict::Refused(Denied::CostExceedsLimit { limit: CAPACITY, .. })
+                    ));
+                    refused.push(served.payload);
+                });
+                assert_eq!(refused, expected);
+                self.waits.retain(|&(_, cost, _)| cost <= CAPACITY);
+            }
+            Operation::Forecast(cost) => self.forecast(u64::from(cost) % (CAPACITY + 2), bucket),
+            Operation::CancelStranger => {
+                let mut other = WaitQueue::new(1);
+                let ticket = other.push(1, None, 0).expect("there is room");
+                assert_eq!(self.queue.cancel(ticket), None);
+            }
             Operation::Cancel(_) => {}
         }
         assert_eq!(self.queue.len(), self.waits.len());
@@ -180,11 +208,58 @@ impl<S: Slots<Payload = u64>> Bench<S> {
         if self.newest_first { self.waits.len().checked_sub(1) } else { (!self.waits.is_empty()).then_some(0) }
     }
 
+    /// Of equal deadlines that of who is nearest to the head.
     fn earliest(&self) -> Option<(u64, usize)> {
-        let due = |(index, &(_, _, deadline)): (usize, &(u64, u64, Option<u64>))| deadline.map(|at| (at, index));
-        self.waits.iter().enumerate().filter_map(due).min()
+        let due = |index: usize| self.waits[index].2.map(|deadline| (deadline, index));
+        self.in_turn().into_iter().filter_map(due).min_by_key(|&(deadline, _)| deadline)
+    }
+
+    fn in_turn(&self) -> Vec<usize> {
+        let oldest_first = 0..self.waits.len();
+        if self.newest_first { oldest_first.rev().collect() } else { oldest_first.collect() }
+    }
+
+    /// The bucket's time and the list are gone through: no newcomer goes before it was told.
+    fn forecast(&self, cost: u64, bucket: &Bucket) {
+        let now = Nanos::new(self.now);
+        let earliest = self.queue.earliest_for_new_at(now, bucket, cost);
+        let expected = self.queue.expected_for_new_at(now, bucket, cost);
+        let (Ok(earliest), Ok(expected)) = (earliest, expected) else {
+            assert!(cost > CAPACITY && earliest == expected);
+            return;
+        };
+        assert!(now <= earliest && earliest <= expected);
+        let mut turns: Vec<(u64, Option<u64>)> =
+            self.in_turn().into_iter().map(|index| (self.waits[index].1, self.waits[index].2)).collect();
+        turns.insert(if self.newest_first { 0 } else { turns.len() }, (cost, None));
+        // The newcomer is the last of those that matter.
+        turns.truncate(if self.newest_first { 1 } else { turns.len() });
+        let bucket = Bucket { step: bucket.step, state: Cell::new(bucket.state.get()) };
+        let mut reading = self.now;
+        for (cost, deadline) in turns {
+            // Its turn comes when whoever was before it has left; then it goes, or never can, or waits until its deadline.
+            if deadline.is_some_and(|deadline| deadline < reading) {
+                continue;
+            }
+            let Err(denied) = bucket.try_acquire_at(Nanos::new(reading), cost) else { continue };
+            let Some(wait) = denied.retry_after() else { continue };
+            let turn = reading.saturating_add(wait.as_nanos() as u64);
+            match deadline {
+                Some(deadline) if deadline < turn => reading = deadline,
+                _ => {
+                    reading = turn;
+                    let taken = bucket.try_acquire_at(Nanos::new(reading), cost);
+                    assert!(taken.is_ok() || reading > Nanos::HORIZON.as_u64());
+                }
+            }
+        }
+        // Past the horizon the bucket's time stands still, and nobody's turn comes.
+        assert!(earliest.as_u64() <= reading || reading > Nanos::HORIZON.as_u64(), "{earliest} after {reading}");
     }
 }
+
+/// The bucket's.
+const CAPACITY: u64 = 8;
 
 struct Bucket {
     step: BucketStep,
