@@ -76,67 +76,43 @@ pub trait Limiter {
     }
 }
 
-impl<L: Limiter + ?Sized> Limiter for &L {
-    #[inline]
-    fn try_acquire_at(&self, now: Nanos, cost: u64) -> Decision {
-        (**self).try_acquire_at(now, cost)
-    }
+/// Whoever points to a limiter is one, by every method of its own.
+macro_rules! points_to_limiter {
+    ($pointer:ty) => {
+        impl<L: Limiter + ?Sized> Limiter for $pointer {
+            #[inline]
+            fn try_acquire_at(&self, now: Nanos, cost: u64) -> Decision {
+                (**self).try_acquire_at(now, cost)
+            }
 
-    #[inline]
-    fn peek_at(&self, now: Nanos, cost: u64) -> Decision {
-        (**self).peek_at(now, cost)
-    }
+            #[inline]
+            fn peek_at(&self, now: Nanos, cost: u64) -> Decision {
+                (**self).peek_at(now, cost)
+            }
 
-    #[inline]
-    fn inspect_at(&self, now: Nanos) -> Inspection {
-        (**self).inspect_at(now)
-    }
+            #[inline]
+            fn inspect_at(&self, now: Nanos) -> Inspection {
+                (**self).inspect_at(now)
+            }
 
-    #[inline]
-    fn take_at(&self, now: Nanos, cost: u64) -> Decision {
-        (**self).take_at(now, cost)
-    }
+            #[inline]
+            fn take_at(&self, now: Nanos, cost: u64) -> Decision {
+                (**self).take_at(now, cost)
+            }
 
-    #[inline]
-    fn tell(&self, now: Nanos, cost: u64, decision: &Decision) {
-        (**self).tell(now, cost, decision);
-    }
+            #[inline]
+            fn tell(&self, now: Nanos, cost: u64, decision: &Decision) {
+                (**self).tell(now, cost, decision);
+            }
 
-    #[inline]
-    fn earliest_at(&self, now: Nanos, total: u128) -> Option<Nanos> {
-        (**self).earliest_at(now, total)
-    }
+            #[inline]
+            fn earliest_at(&self, now: Nanos, total: u128) -> Option<Nanos> {
+                (**self).earliest_at(now, total)
+            }
+        }
+    };
 }
 
+points_to_limiter!(&L);
 #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
-impl<L: Limiter + ?Sized> Limiter for alloc::sync::Arc<L> {
-    #[inline]
-    fn try_acquire_at(&self, now: Nanos, cost: u64) -> Decision {
-        (**self).try_acquire_at(now, cost)
-    }
-
-    #[inline]
-    fn peek_at(&self, now: Nanos, cost: u64) -> Decision {
-        (**self).peek_at(now, cost)
-    }
-
-    #[inline]
-    fn inspect_at(&self, now: Nanos) -> Inspection {
-        (**self).inspect_at(now)
-    }
-
-    #[inline]
-    fn take_at(&self, now: Nanos, cost: u64) -> Decision {
-        (**self).take_at(now, cost)
-    }
-
-    #[inline]
-    fn tell(&self, now: Nanos, cost: u64, decision: &Decision) {
-        (**self).tell(now, cost, decision);
-    }
-
-    #[inline]
-    fn earliest_at(&self, now: Nanos, total: u128) -> Option<Nanos> {
-        (**self).earliest_at(now, total)
-    }
-}
+points_to_limiter!(alloc::sync::Arc<L>);

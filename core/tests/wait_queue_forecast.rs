@@ -3,6 +3,9 @@
 
 mod support;
 
+extern crate alloc;
+
+use alloc::sync::Arc;
 use core::time::Duration;
 
 use sluicegate_core::{
@@ -31,6 +34,8 @@ fn a_newcomer_is_told_exactly_when_it_could_go() {
             }
             let cost = 1 + numbers.below(largest);
             let earliest = queue.earliest_for_new_at(now, &bucket, cost).unwrap();
+            // Whoever points to the bucket knows as much.
+            assert_eq!(queue.earliest_for_new_at(now, &Arc::new(&bucket), cost), Ok(earliest));
             // Let all go, each as soon as it can.
             queue.push(cost, None, 99).unwrap();
             let mut reading = now;
