@@ -100,7 +100,7 @@ pub use decision::{Admitted, Decision, Denied, Inspection, Remaining};
 pub use hierarchy::{DeniedBy, DuplicateLevel, Hierarchy, Holding, Level};
 pub use keyed::{DecidedBy, FixedKeyedTokenBucket, KeyedDecision, Lookup, Overflow};
 #[cfg(feature = "keyed")]
-pub use keyed::{KeyedOptions, KeyedTokenBucket, OneQuota, Quotas, SetTierError, Tier, Tiers};
+pub use keyed::{KeyLimiter, KeyedOptions, KeyedTokenBucket, OneQuota, Quotas, SetTierError, Tier, Tiers};
 pub use leaky_bucket::{Departure, LeakyBucket, LeakyBucketState, LeakyBucketStep, Pacing};
 pub use limiter::Limiter;
 pub use nanos::Nanos;

@@ -261,17 +261,36 @@ fn d03_keys_that_have_become_full_make_place_in_any_shard() {
 
 #[test]
 fn d03_a_place_is_found_in_another_shard_too() {
-    // One key per shard at most, so a new key's own shard has nothing to give.
-    let store: Store<u32> = Store::new(options(quota!("1/1s")).cap(1).overflow(Overflow::Deny));
-    assert!(store.try_acquire_at(&0, Nanos::ZERO, 1).is_ok());
-    let tries = (1..100).map(|key| {
+    // Nobody looks through a store of so many, and most shards have nothing to give: each try looks at one other.
+    let shards = NonZeroUsize::new(64).unwrap();
+    let store: Store<u32> = Store::new(options(quota!("1/1s")).cap(65).overflow(Overflow::Deny).shards(shards));
+    for key in 0..65 {
+        assert!(store.try_acquire_at(&key, Nanos::ZERO, 1).is_ok());
+    }
+    assert!(store.remove(&64) && store.try_acquire_at(&64, after(60), 1).is_ok());
+    for key in 100..200 {
         let now = after(u64::from(key));
-        // Each try cleans one other shard of the four.
-        let tries = (1..=4).find(|_| store.try_acquire_at(&key, now, 1).is_ok());
-        assert_eq!(store.len(), 1);
-        tries.unwrap_or_else(|| panic!("{key} found no place"))
-    });
-    assert!(tries.max() > Some(1), "all keys are in one shard");
+        let tries = (1..=64).find(|_| store.try_acquire_at(&key, now, 1).is_ok());
+        assert!(tries.is_some() && store.len() <= 65, "{key} found no place");
+    }
+}
+
+#[test]
+fn d03_a_store_of_few_keys_finds_every_place_at_once() {
+    for cap in [1, 2, 3, 7, 32, 63, 64] {
+        for shards in [1, 4, 64, usize::MAX] {
+            let shards = NonZeroUsize::new(shards).unwrap();
+            let options = KeyedOptions::new(quota!("2/2s")).cap(cap).overflow(Overflow::Deny).shards(shards);
+            let store: Store<u32> = Store::new(options);
+            for key in 0..cap as u32 {
+                // The first is full again a second before the others.
+                assert!(store.try_acquire_at(&key, Nanos::ZERO, if key == 0 { 1 } else { 2 }).is_ok());
+            }
+            assert_eq!(store.try_acquire_at(&1000, after(1) - Duration::from_nanos(1), 1), Err(Denied::TooManyKeys));
+            assert!(store.try_acquire_at(&1000, after(1), 1).is_ok(), "cap {cap}, {shards} shards");
+            assert_eq!(store.try_acquire_at(&2000, after(1), 1), Err(Denied::TooManyKeys));
+        }
+    }
 }
 
 #[test]
@@ -495,5 +514,5 @@ fn d03_the_bound_of_memory_counts_tables_of_tiers() {
         )
     };
     let (few, many) = (of(1), of(255));
-    assert_eq!(many.memory_bound() - few.memory_bound(), 8 * 254 * size_of::<sluicegate_core::BucketStep>());
+    assert_eq!(many.memory_bound() - few.memory_bound(), 8 * 254 * size_of::<(sluicegate_core::BucketStep, Nanos)>());
 }

@@ -38,14 +38,15 @@ pub fn last_token_of_a_present_key<S: Store>() {
 
 /// First uses of two keys in two shards, with a place for one: exactly one gets it.
 pub fn last_place_of_two<S: Store>() {
-    let store = store::<S>(TWO_A_SECOND, 1);
+    let store = store::<S>(TWO_A_SECOND, 2);
+    take(&*store, NEIGHBOUR, NOW, 1);
     let (a, b) = race2(&store, |store| store.decide(KEY, NOW, 1), |store| store.decide(OTHER, NOW, 1));
     let served = [a, b];
     promise!(
         served.contains(&Served::Admitted) && served.contains(&Served::TooManyKeys),
         "exactly one of two gets the only place: {served:?}"
     );
-    promise!(store.keys() == 1, "there are {} keys, and one place", store.keys());
+    promise!(store.keys() == 2, "there are {} keys, and two places", store.keys());
 }
 
 /// A key that has become full makes place for exactly one of two new ones in its shard.
@@ -123,6 +124,17 @@ pub fn change_of_quota_against_first_use<S: Store>() {
     promise!(level == Some(0), "two were there, and were taken: {level:?} left");
 }
 
+/// Two changes of quota at once: afterwards both shards have the same.
+pub fn two_changes_of_quota<S: Store>() {
+    let store = store::<S>(TWO_A_SECOND, 9);
+    take(&*store, KEY, BEFORE, 1);
+    take(&*store, OTHER, BEFORE, 1);
+    let ((), ()) =
+        race2(&store, |store| store.set_quota(quota!("4/2s"), NOW), |store| store.set_quota(quota!("6/3s"), NOW));
+    let levels = [store.level(KEY, LATER), store.level(OTHER, LATER)];
+    promise!(levels == [Some(4); 2] || levels == [Some(6); 2], "keys of two shards have one quota: {levels:?}");
+}
+
 fn store<S: Store>(quota: Quota, cap: usize) -> Arc<S> {
     Arc::new(S::new(quota, cap))
 }
@@ -141,3 +153,5 @@ const OTHER: u8 = 1;
 /// Far from the origin, so that an unused state lies behind it.
 const NOW: Nanos = Nanos::from_secs(100);
 const BEFORE: Nanos = Nanos::from_secs(99);
+/// When all are full again.
+const LATER: Nanos = Nanos::from_secs(200);

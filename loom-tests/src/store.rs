@@ -47,6 +47,7 @@ impl Store for CoreStore {
         let shards = NonZeroUsize::new(2).expect("two is not 0");
         let store = KeyedTokenBucket::with_parts(options.shards(shards), Parity, ManualClock::new());
         store.clean_up();
+        store.set_quota((), quota, Inheritance::Level).expect("there is one quota");
         Self(store)
     }
 

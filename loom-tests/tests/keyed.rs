@@ -69,3 +69,9 @@ fn c08_change_of_quota_against_acquire() {
 fn c08_change_of_quota_against_first_use() {
     model(Bound::preemptions(3), keyed::change_of_quota_against_first_use::<CoreStore>);
 }
+
+// 2 threads, up to 3 preemptions: TODO interleavings.
+#[test]
+fn c08_two_changes_of_quota() {
+    model(Bound::preemptions(3), keyed::two_changes_of_quota::<CoreStore>);
+}

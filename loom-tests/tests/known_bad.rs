@@ -171,6 +171,8 @@ planted! { CompactStore: StoreFlaws;
     store_converts_among_readers: CONVERTS_AMONG_READERS in keyed::change_of_quota_against_acquire within 2;
     /// A new key has more than a full one kept.
     store_forgets_absent_keys: FORGETS_ABSENT_KEYS in keyed::change_of_quota_against_first_use within 2;
+    /// The first change comes last in one shard, and the second one in the other.
+    store_changes_beside_others: CHANGES_BESIDE_OTHERS in keyed::two_changes_of_quota within 2;
 }
 
 /// Asserts that the model fails, and fails by a promise rather than by a limit of the model checker.

@@ -334,7 +334,13 @@ impl<C, O: Observer> AdjustableBucket<C, O> {
         self.change(|| now, limit, inheritance)
     }
 
-    fn change(&self, now: impl Fn() -> Nanos, limit: Limit, inheritance: Inheritance) -> Result<(), AdjustError> {
+    /// `now` is asked within the change.
+    pub(crate) fn change(
+        &self,
+        now: impl Fn() -> Nanos,
+        limit: Limit,
+        inheritance: Inheritance,
+    ) -> Result<(), AdjustError> {
         let next = |old: &Rule| {
             let new = Rule::new(limit);
             Rule { step: new.step.or(old.step), ..new }

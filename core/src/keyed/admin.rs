@@ -10,7 +10,7 @@ use super::quotas::Quotas;
 use crate::{Clock, Inspection, Nanos, Observer};
 
 impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedTokenBucket<K, R, S, C, O, Q> {
-    /// The tokens of `key` at `now`, or `None` if it is not in the store, and then it has spent nothing that it still lacks.
+    /// The tokens of `key` at `now`, or `None` if it is not in the store, and then it has what any new key has.
     /// Changes nothing.
     pub fn inspect_at<B: Lookup<K> + ?Sized>(&self, key: &B, now: Nanos) -> Option<Inspection> {
         self.with_entry(key, |step, entry| entry.cell.inspect(step, now))
@@ -18,12 +18,14 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedToke
 
     /// Gives `key` its full budget back, and tells whether it is in the store.
     ///
-    /// A key that is not has its full budget, unless [`Overflow`](crate::Overflow) decides on it.
+    /// A key that is not is as new, and stays so: it has its full budget, unless [`Overflow`](crate::Overflow) decides on it, or a
+    /// change of quota or a clock that stepped back left new keys less for a while.
     pub fn reset<B: Lookup<K> + ?Sized>(&self, key: &B) -> bool {
         self.with_entry(key, |_, entry| entry.cell.reset()).is_some()
     }
 
-    /// Forgets `key` and what it has spent, and tells whether it was in the store. Its next use starts with a full budget.
+    /// Forgets `key`, its tier and what it has spent, and tells whether it was in the store. Its next use is that of a new key:
+    /// with a full budget, unless a change of quota or a clock that stepped back left new keys less for a while.
     pub fn remove<B: Lookup<K> + ?Sized>(&self, key: &B) -> bool {
         self.open_for(key).is_some_and(|(hash, _, mut open)| open.shard.remove(hash, key))
     }

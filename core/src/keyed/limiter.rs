@@ -15,7 +15,7 @@ use super::shard::{Entry, Shard, most_bytes};
 use crate::decision::{Admitted, Decision, Denied, Remaining};
 use crate::observer::{Observer, report};
 use crate::sync::{AtomicU64, Ordering};
-use crate::{BucketCell, BucketState, CachePadded, Clock, Limit, Nanos, TokenBucket};
+use crate::{AdjustableBucket, BucketCell, BucketState, CachePadded, Clock, Debit, Limit, Nanos};
 
 /// A token bucket for each key, in bounded memory: for clients, addresses, users or resources by the million.
 ///
@@ -74,11 +74,14 @@ pub struct KeyedTokenBucket<K, R, S, C, O = (), Q: Quotas = OneQuota> {
     pub(super) hasher: S,
     pub(super) clock: C,
     pub(super) observer: O,
-    limit: Limit,
+    pub(super) limit: Limit,
     cap: u64,
-    overflow: Overflow,
-    shared: CachePadded<TokenBucket<()>>,
-    pub(super) counts: CachePadded<Counts>,
+    /// As it was asked for. Where it was not, the shared limiter has the default quota, and follows it.
+    pub(super) overflow: Option<Overflow>,
+    pub(super) shared: CachePadded<AdjustableBucket<()>>,
+    counts: CachePadded<Counts>,
+    /// Held by whoever changes a quota, so that changes follow one another. No decision touches it.
+    pub(super) changes: RwLock<R, ()>,
 }
 
 /// A shard on cache lines of its own, so that callers of two do not slow each other down.
@@ -124,11 +127,10 @@ impl<K, R: RawRwLock, S, C, Q: Quotas> KeyedTokenBucket<K, R, S, C, (), Q> {
         let KeyedOptions { limit, cap, overflow, shards } = options;
         // Without a quota there is nothing to keep for a key.
         let shards = limit.quota().map(quotas).map_or_else(Box::default, |quotas| {
-            let count = shards.get().checked_next_power_of_two().map_or(MOST_SHARDS, |count| count.min(MOST_SHARDS));
+            let count = shards.get().min(cap.max(1)).min(MOST_SHARDS).next_power_of_two();
             (0..count).map(|_| CachePadded::new(RwLock::new(Shard::new(quotas.clone())))).collect()
         });
-        let overflow = overflow.unwrap_or(Overflow::Shared(limit));
-        let shared = match overflow {
+        let shared = match overflow.unwrap_or(Overflow::Shared(limit)) {
             Overflow::Shared(limit) => limit,
             Overflow::Deny => Limit::DenyAll,
         };
@@ -140,20 +142,21 @@ impl<K, R: RawRwLock, S, C, Q: Quotas> KeyedTokenBucket<K, R, S, C, (), Q> {
             limit,
             cap: cap as u64,
             overflow,
-            shared: CachePadded::new(TokenBucket::with_limit(shared, ())),
+            shared: CachePadded::new(AdjustableBucket::with_limit(shared, ())),
             counts: CachePadded::new(Counts { keys: AtomicU64::new(0), turn: AtomicU64::new(0) }),
+            changes: RwLock::new(()),
         }
     }
 
-    /// The same store, which from now on tells `observer` of every decision.
+    /// The same store, which from now on tells `observer` of every decision and change.
     pub fn observed_by<O: Observer>(self, observer: O) -> KeyedTokenBucket<K, R, S, C, O, Q> {
-        let Self { shards, hasher, clock, observer: (), limit, cap, overflow, shared, counts } = self;
-        KeyedTokenBucket { shards, hasher, clock, observer, limit, cap, overflow, shared, counts }
+        let Self { shards, hasher, clock, observer: (), limit, cap, overflow, shared, counts, changes } = self;
+        KeyedTokenBucket { shards, hasher, clock, observer, limit, cap, overflow, shared, counts, changes }
     }
 }
 
 impl<K, R, S, C, O, Q: Quotas> KeyedTokenBucket<K, R, S, C, O, Q> {
-    /// The limit that the store was made with.
+    /// The limit that the store was made with; [`quota_of`](Self::quota_of) tells what became of it.
     pub const fn limit(&self) -> Limit {
         self.limit
     }
@@ -164,8 +167,8 @@ impl<K, R, S, C, O, Q: Quotas> KeyedTokenBucket<K, R, S, C, O, Q> {
     }
 
     /// What becomes of new keys beyond the cap.
-    pub const fn overflow(&self) -> Overflow {
-        self.overflow
+    pub fn overflow(&self) -> Overflow {
+        self.overflow.unwrap_or_else(|| Overflow::Shared(self.shared.limit()))
     }
 
     /// The clock.
@@ -190,6 +193,11 @@ impl<K, R, S, C, O, Q: Quotas> KeyedTokenBucket<K, R, S, C, O, Q> {
     /// Whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Whether there are as many keys as there may be.
+    pub(super) fn is_full(&self) -> bool {
+        self.counts.keys.load(Ordering::Relaxed) >= self.cap
     }
 
     /// The place of a hash's shard. The table goes by the lowest bits and the 7 highest.
@@ -302,42 +310,75 @@ where
         }
         let (next, decision) = decide_absent(&open.shard, now, cost, later);
         let now = *now;
-        if decision.is_ok() && cost != 0 {
-            open.shard.clean_some(now, SLOTS_PER_INSERTION);
-            if !self.claim(&mut open, index, now) {
-                drop(open);
-                return KeyedDecision { decision: self.decide_overflow(now, cost), by: DecidedBy::Overflow };
-            }
-            let entry = Entry { key: key.to_key(), cell: BucketCell::with_state(next), tier: Q::Tier::default() };
-            open.shard.insert(hash, entry, now, |key| self.hasher.hash_one(key));
+        if decision.is_ok() && cost != 0 && !self.add(&mut open, (hash, index), key, next, Q::Tier::default(), now) {
+            drop(open);
+            return KeyedDecision { decision: self.decide_overflow(now, cost), by: DecidedBy::Overflow };
         }
         KeyedDecision { decision, by: DecidedBy::Key }
     }
 
-    /// Makes sure of a place for one more key in an open shard, by dropping others if need be.
-    pub(super) fn claim(&self, open: &mut Open<'_, K, R, Q>, index: usize, now: Nanos) -> bool {
-        if open.claim(self.cap) {
+    /// Adds a key that is absent to an open shard, and cleans up a little; or tells that there is no place.
+    pub(super) fn add<B: Lookup<K> + ?Sized>(
+        &self,
+        open: &mut Open<'_, K, R, Q>,
+        (hash, index): (u64, usize),
+        key: &B,
+        state: BucketState,
+        tier: Q::Tier,
+        now: Nanos,
+    ) -> bool {
+        if !self.seek_place(open, index, now, |open, cap| open.claim(cap)) {
+            return false;
+        }
+        let entry = Entry { key: key.to_key(), cell: BucketCell::with_state(state), tier };
+        open.shard.insert(hash, entry, now, |key| self.hasher.hash_one(key));
+        true
+    }
+
+    /// Makes sure that `found` finds a place for one more key, by dropping others if need be.
+    fn seek_place(
+        &self,
+        open: &mut Open<'_, K, R, Q>,
+        index: usize,
+        now: Nanos,
+        found: impl Fn(&mut Open<'_, K, R, Q>, u64) -> bool,
+    ) -> bool {
+        open.shard.clean_some(now, SLOTS_PER_INSERTION);
+        if found(open, self.cap) {
             return true;
         }
-        open.shard.clean_some(now, SLOTS_PER_OVERFLOW);
-        if open.claim(self.cap) {
+        let (slots, others) =
+            if self.cap <= LOOKED_THROUGH { (usize::MAX, self.shards.len()) } else { (SLOTS_PER_OVERFLOW, 1) };
+        open.shard.clean_some(now, slots);
+        if found(open, self.cap) {
             return true;
         }
-        // Another shard, in turn, unless someone is in it: waiting for a second lock could wait in a circle.
         let turn = self.counts.turn.fetch_add(1, Ordering::Relaxed);
-        let other = turn as usize & (self.shards.len() - 1);
-        if other != index {
-            if let Some(shard) = self.shards[other].try_write() {
-                Open::new(shard, &self.counts).shard.clean_some(now, SLOTS_PER_OVERFLOW);
+        for other in 0..others as u64 {
+            // Unless someone is in it: waiting for a second lock could wait in a circle.
+            let other = turn.wrapping_add(other) as usize & (self.shards.len() - 1);
+            if other != index {
+                if let Some(shard) = self.shards[other].try_write() {
+                    Open::new(shard, &self.counts).shard.clean_some(now, slots);
+                }
+                if found(open, self.cap) {
+                    return true;
+                }
             }
         }
-        open.claim(self.cap)
+        false
+    }
+
+    /// Looks for a place for a new key as its first use would, and takes none.
+    pub(super) fn make_place<B: Lookup<K> + ?Sized>(&self, key: &B, now: Nanos) -> bool {
+        let Some((_, index, mut open)) = self.open_for(key) else { return false };
+        self.seek_place(&mut open, index, now, |open, cap| open.has_place(cap))
     }
 
     fn decide_overflow(&self, now: Nanos, cost: u64) -> Decision {
         match self.overflow {
-            Overflow::Shared(_) => not_final(self.shared.try_acquire_at(now, cost)),
-            Overflow::Deny => Err(Denied::TooManyKeys),
+            Some(Overflow::Deny) => Err(Denied::TooManyKeys),
+            _ => not_final(self.shared.try_acquire_at(now, cost)),
         }
     }
 
@@ -359,10 +400,10 @@ where
         }
         let (step, state) = shard.absent();
         let decision = step.try_acquire(state, now, cost).1;
-        if decision.is_ok() && cost != 0 && self.counts.keys.load(Ordering::Relaxed) >= self.cap {
+        if decision.is_ok() && cost != 0 && self.is_full() {
             let decision = match self.overflow {
-                Overflow::Shared(_) => not_final(self.shared.peek_at(now, cost)),
-                Overflow::Deny => Err(Denied::TooManyKeys),
+                Some(Overflow::Deny) => Err(Denied::TooManyKeys),
+                _ => not_final(self.shared.peek_at(now, cost)),
             };
             return KeyedDecision { decision, by: DecidedBy::Overflow };
         }
@@ -389,10 +430,73 @@ where
         is_found
     }
 
+    /// Takes `cost` tokens of `key` at `now` whether or not they are there, for what has already happened, as far as the
+    /// quota's [`debt`](crate::Quota::debt) reaches. See [`BucketStep::debit`](crate::BucketStep::debit).
+    ///
+    /// A new key is added; beyond the cap the limiter that such keys share is charged instead, as far as [`Overflow`] has one.
+    /// Without a limit all of it counts as charged; under [`Limit::DenyAll`] none of it does.
+    pub fn debit_at<B: Lookup<K> + ?Sized>(&self, key: &B, now: Nanos, cost: u64) -> Debit {
+        match self.limit {
+            Limit::Quota(_) => {}
+            Limit::Unlimited => return Debit { charged: cost, unpaid: 0 },
+            Limit::DenyAll => return Debit { charged: 0, unpaid: cost },
+        }
+        let debit = self
+            .with_entry(key, |step, entry| entry.cell.debit(step, now, cost))
+            .unwrap_or_else(|| self.debit_first_use(key, now, cost));
+        self.observer.debited(now, &debit);
+        debit
+    }
+
+    fn debit_first_use<B: Lookup<K> + ?Sized>(&self, key: &B, now: Nanos, cost: u64) -> Debit {
+        let nothing = Debit { charged: 0, unpaid: cost };
+        let Some((hash, index, mut open)) = self.open_for(key) else { return nothing };
+        if let Some(entry) = open.shard.find(hash, key) {
+            return entry.cell.debit(open.shard.step(entry.tier), now, cost);
+        }
+        let (step, state) = open.shard.absent();
+        let (next, debit) = step.debit(state, now, cost);
+        if debit.charged == 0 || self.add(&mut open, (hash, index), key, next, Q::Tier::default(), now) {
+            return debit;
+        }
+        drop(open);
+        match self.overflow {
+            Some(Overflow::Deny) => nothing,
+            _ => self.shared.debit_at(now, cost),
+        }
+    }
+
     /// Gives back `cost` tokens of a request that was [`DecidedBy::Overflow`].
     pub fn refund_overflow(&self, cost: u64) {
         self.shared.refund(cost);
         self.observer.refunded(cost);
+    }
+
+    /// Decides under a quota, and tells no observer.
+    pub(super) fn take_silently<B: Lookup<K> + ?Sized>(&self, key: &B, mut now: Nanos, cost: u64) -> Decision {
+        let hash = self.hasher.hash_one(key);
+        match self.decide_present(hash, key, &mut now, cost, &|| None) {
+            Some(decision) => decision,
+            None => self.decide_first_use(hash, key, &mut now, cost, &|| None).decision,
+        }
+    }
+
+    /// Shows `run` the quota and the state that decide on `key`, and whether they are its own; if there is a quota.
+    pub(super) fn with_state<B: Lookup<K> + ?Sized, T>(
+        &self,
+        key: &B,
+        run: impl FnOnce(&crate::BucketStep, BucketState, bool) -> T,
+    ) -> Option<T> {
+        self.limit.quota()?;
+        let hash = self.hasher.hash_one(key);
+        let shard = self.shards[self.index(hash)].read();
+        Some(match shard.find(hash, key) {
+            Some(entry) => run(shard.step(entry.tier), entry.cell.state(), true),
+            None => {
+                let (step, state) = shard.absent();
+                run(step, state, false)
+            }
+        })
     }
 
     pub(super) fn with_entry<B: Lookup<K> + ?Sized, T>(
@@ -438,6 +542,11 @@ where
     #[inline(always)]
     pub fn decide<B: Lookup<K> + ?Sized>(&self, key: &B, cost: u64) -> KeyedDecision {
         self.decide_by(key, self.reading(), cost, || Some(self.reading()))
+    }
+
+    /// Takes `cost` tokens of `key` now whether or not they are there; see [`debit_at`](Self::debit_at).
+    pub fn debit<B: Lookup<K> + ?Sized>(&self, key: &B, cost: u64) -> Debit {
+        self.debit_at(key, self.reading(), cost)
     }
 
     /// What [`try_acquire`](Self::try_acquire) would answer; as [`foresee_at`](Self::foresee_at).
@@ -491,6 +600,11 @@ impl<'a, K, R: RawRwLock, Q: Quotas> Open<'a, K, R, Q> {
         Self { shard, counts, counted }
     }
 
+    /// Whether one more key could be counted.
+    fn has_place(&mut self, cap: u64) -> bool {
+        self.counted > self.shard.len() as u64 || self.counts.keys.load(Ordering::Relaxed) < cap
+    }
+
     /// Makes sure that one more key is counted than there is, if there is a place.
     fn claim(&mut self, cap: u64) -> bool {
         if self.counted > self.shard.len() as u64 {
@@ -519,7 +633,7 @@ impl<K, R, S, C, O, Q: Quotas> fmt::Debug for KeyedTokenBucket<K, R, S, C, O, Q>
             .field("limit", &self.limit)
             .field("keys", &self.len())
             .field("cap", &self.cap)
-            .field("overflow", &self.overflow)
+            .field("overflow", &self.overflow())
             .field("shards", &self.shards.len())
             .finish_non_exhaustive()
     }
@@ -530,6 +644,8 @@ impl<K, R, S, C, O, Q: Quotas> fmt::Debug for KeyedTokenBucket<K, R, S, C, O, Q>
 const SLOTS_PER_INSERTION: usize = 4;
 /// More, because here a place is worth waiting for.
 const SLOTS_PER_OVERFLOW: usize = 8;
+/// A store of so few keys is looked through whole, some nanoseconds a key, so that a place is found at once.
+const LOOKED_THROUGH: u64 = 64;
 /// Bits 40 to 55: neither the 7 highest nor the lowest, which the table goes by.
 const SHARD_SHIFT: u32 = 40;
 /// As many as those bits tell apart.

@@ -5,6 +5,8 @@ mod admin;
 mod decided;
 mod fixed;
 #[cfg(feature = "keyed")]
+mod key;
+#[cfg(feature = "keyed")]
 mod limiter;
 mod lookup;
 #[cfg(feature = "keyed")]
@@ -19,6 +21,8 @@ mod tiers;
 
 pub use decided::{DecidedBy, KeyedDecision};
 pub use fixed::FixedKeyedTokenBucket;
+#[cfg(feature = "keyed")]
+pub use key::KeyLimiter;
 #[cfg(feature = "keyed")]
 pub use limiter::KeyedTokenBucket;
 pub use lookup::Lookup;

@@ -25,7 +25,8 @@ pub struct KeyedOptions {
 }
 
 impl KeyedOptions {
-    /// `limit` for each key, up to 2^20 keys (1 048 576), and for all keys beyond them together the same limit once.
+    /// `limit` for each key, up to 2^20 keys (1 048 576), and for all keys beyond them together the same limit once, which
+    /// follows the default quota where that is changed.
     pub fn new(limit: impl Into<Limit>) -> Self {
         Self { limit: limit.into(), cap: DEFAULT_CAP, overflow: None, shards: DEFAULT_SHARDS }
     }
@@ -36,16 +37,18 @@ impl KeyedOptions {
         self
     }
 
-    /// What becomes of new keys while there are as many as there may be.
+    /// What becomes of new keys while there are as many as there may be. No change of a quota changes it.
     pub const fn overflow(mut self, overflow: Overflow) -> Self {
         self.overflow = Some(overflow);
         self
     }
 
-    /// Over how many locks keys are spread: the next power of two from `shards`, at most 65 536. The default is 8.
+    /// Over how many locks keys are spread: the next power of two from `shards`, or from the cap if that is less, and at most
+    /// 65 536. The default is 8.
     ///
-    /// Four for each core that calls is a good number. It changes no decision of a key that is in the store; which
-    /// new keys find a place beyond the cap may depend on it, most where the cap is not far above it.
+    /// Four for each core that calls is a good number. It changes no decision of a key that is in the store. Which new keys
+    /// find a place beyond the cap may depend on it: up to a cap of 64 a first use looks through all shards but those that
+    /// others are in, and finds every key that has become full; above, it looks at 8 slots of its own shard and of one other.
     pub const fn shards(mut self, shards: NonZeroUsize) -> Self {
         self.shards = shards;
         self

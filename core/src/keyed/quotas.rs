@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::hash::Hash;
 
-use crate::{BucketStep, Quota};
+use crate::{BucketStep, Nanos, Quota};
 
 /// Which quota a key has: the same for all, [`OneQuota`], or one of a table, [`Tiers`].
 ///
@@ -21,9 +21,13 @@ pub trait Quotas: Clone + fmt::Debug + sealed::Sealed {
     #[doc(hidden)]
     fn has(&self, tier: Self::Tier) -> bool;
 
-    /// Puts `step` in the place of `tier`.
+    /// The reading up to which keys of `tier` may have been settled under another quota.
     #[doc(hidden)]
-    fn replace(&mut self, tier: Self::Tier, step: BucketStep);
+    fn changed(&self, tier: Self::Tier) -> Nanos;
+
+    /// Puts `step` in the place of `tier`, as changed at `changed`.
+    #[doc(hidden)]
+    fn replace(&mut self, tier: Self::Tier, step: BucketStep, changed: Nanos);
 
     /// The bytes that it allocates.
     #[doc(hidden)]
@@ -32,11 +36,11 @@ pub trait Quotas: Clone + fmt::Debug + sealed::Sealed {
 
 /// One quota for all keys. Takes no memory in a key.
 #[derive(Clone, Debug)]
-pub struct OneQuota(BucketStep);
+pub struct OneQuota(Dated);
 
 impl OneQuota {
     pub(super) const fn new(quota: Quota) -> Self {
-        Self(BucketStep::new(quota))
+        Self(Dated::new(quota))
     }
 }
 
@@ -45,15 +49,19 @@ impl Quotas for OneQuota {
 
     #[inline(always)]
     fn step(&self, (): ()) -> &BucketStep {
-        &self.0
+        &self.0.step
     }
 
     fn has(&self, (): ()) -> bool {
         true
     }
 
-    fn replace(&mut self, (): (), step: BucketStep) {
-        self.0 = step;
+    fn changed(&self, (): ()) -> Nanos {
+        self.0.changed
+    }
+
+    fn replace(&mut self, (): (), step: BucketStep, changed: Nanos) {
+        self.0 = Dated { step, changed };
     }
 
     fn allocated(&self) -> usize {
@@ -73,15 +81,21 @@ pub struct Tier(pub u8);
 /// A table of quotas, of which each key has one. Takes one byte in a key, and what aligning it takes.
 #[derive(Clone, Debug)]
 pub struct Tiers {
-    default: BucketStep,
+    default: Dated,
     /// Those of `Tier(1)` and on.
-    others: Box<[BucketStep]>,
+    others: Box<[Dated]>,
 }
 
 impl Tiers {
     /// `default` for `Tier(0)`, and `others` from `Tier(1)` on.
     pub(super) fn new(default: Quota, others: &[Quota]) -> Self {
-        Self { default: BucketStep::new(default), others: others.iter().copied().map(BucketStep::new).collect() }
+        Self { default: Dated::new(default), others: others.iter().copied().map(Dated::new).collect() }
+    }
+
+    #[inline]
+    fn dated(&self, tier: Tier) -> &Dated {
+        let other = usize::from(tier.0).checked_sub(1).and_then(|index| self.others.get(index));
+        other.unwrap_or(&self.default)
     }
 }
 
@@ -90,20 +104,23 @@ impl Quotas for Tiers {
 
     #[inline]
     fn step(&self, tier: Tier) -> &BucketStep {
-        let other = usize::from(tier.0).checked_sub(1).and_then(|index| self.others.get(index));
-        other.unwrap_or(&self.default)
+        &self.dated(tier).step
     }
 
     fn has(&self, tier: Tier) -> bool {
         usize::from(tier.0) <= self.others.len()
     }
 
-    fn replace(&mut self, tier: Tier, step: BucketStep) {
+    fn changed(&self, tier: Tier) -> Nanos {
+        self.dated(tier).changed
+    }
+
+    fn replace(&mut self, tier: Tier, step: BucketStep, changed: Nanos) {
         match usize::from(tier.0).checked_sub(1) {
-            None => self.default = step,
+            None => self.default = Dated { step, changed },
             Some(index) => {
                 if let Some(other) = self.others.get_mut(index) {
-                    *other = step;
+                    *other = Dated { step, changed };
                 }
             }
         }
@@ -111,6 +128,19 @@ impl Quotas for Tiers {
 
     fn allocated(&self) -> usize {
         size_of_val(&*self.others)
+    }
+}
+
+/// A quota, and since when keys have it.
+#[derive(Clone, Debug)]
+struct Dated {
+    step: BucketStep,
+    changed: Nanos,
+}
+
+impl Dated {
+    const fn new(quota: Quota) -> Self {
+        Self { step: BucketStep::new(quota), changed: Nanos::ZERO }
     }
 }
 

@@ -100,7 +100,7 @@ impl<K, Q: Quotas> Shard<K, Q> {
         }
     }
 
-    /// Gives a key that is present another tier.
+    /// Gives a key that is present another tier, and tells the tier it had and at which reading it was settled.
     pub(super) fn set_tier<B: Lookup<K> + ?Sized>(
         &mut self,
         hash: u64,
@@ -108,24 +108,51 @@ impl<K, Q: Quotas> Shard<K, Q> {
         tier: Q::Tier,
         now: Nanos,
         inheritance: Inheritance,
-    ) {
-        if let Some(entry) = self.table.find_mut(hash, |entry| key.is(&entry.key)) {
-            let (old, new) = (self.quotas.step(entry.tier), self.quotas.step(tier));
-            entry.cell = BucketCell::with_state(new.inherit(old, entry.cell.state(), now, inheritance));
-            entry.tier = tier;
-        }
+    ) -> Option<(Q::Tier, Nanos)> {
+        let entry = self.table.find_mut(hash, |entry| key.is(&entry.key))?;
+        let old = core::mem::replace(&mut entry.tier, tier);
+        let state = moved(&self.quotas, old, tier, entry.cell.state(), now, inheritance);
+        entry.cell = BucketCell::with_state(state);
+        Some((old, self.note_move(old, tier, now, inheritance)))
     }
 
-    /// Changes the quota of a tier.
-    pub(super) fn set_quota(&mut self, tier: Q::Tier, new: BucketStep, now: Nanos, inheritance: Inheritance) {
+    /// The state of an absent key once it is given `tier`.
+    pub(super) fn absent_moved(&self, tier: Q::Tier, now: Nanos, inheritance: Inheritance) -> BucketState {
+        moved(&self.quotas, Q::Tier::default(), tier, self.absent, now, inheritance)
+    }
+
+    /// Whether a key in `state` that has the default tier equals an absent one from `now` on.
+    pub(super) fn equals_absent(&self, state: BucketState, now: Nanos) -> bool {
+        let accrued = self.quotas.step(Q::Tier::default()).accrued(now);
+        state.to_bits().max(accrued) == self.absent.to_bits().max(accrued)
+    }
+
+    /// Remembers that a key came from `old` to `tier` at `now`, and tells at which reading it was settled: the next change of
+    /// the tier must not settle it at an earlier one.
+    pub(super) fn note_move(&mut self, old: Q::Tier, tier: Q::Tier, now: Nanos, inheritance: Inheritance) -> Nanos {
+        let step = *self.quotas.step(tier);
+        let at = reading_of_change(&self.quotas, old, now, inheritance);
+        // Where it was not settled, it brings along when it last was.
+        let settled = if settles(self.quotas.step(old), &step, inheritance) { at } else { self.quotas.changed(old) };
+        self.quotas.replace(tier, step, self.quotas.changed(tier).max(settled));
+        at
+    }
+
+    /// Changes the quota of a tier, and tells at which reading.
+    pub(super) fn set_quota(&mut self, tier: Q::Tier, new: &BucketStep, now: Nanos, inheritance: Inheritance) -> Nanos {
+        let now = reading_of_change(&self.quotas, tier, now, inheritance);
         let old = *self.quotas.step(tier);
+        if !settles(&old, new, inheritance) {
+            return now;
+        }
         for entry in self.table.iter_mut().filter(|entry| entry.tier == tier) {
             entry.cell = BucketCell::with_state(new.inherit(&old, entry.cell.state(), now, inheritance));
         }
         if tier == Q::Tier::default() {
             self.absent = new.inherit(&old, self.absent, now, inheritance);
         }
-        self.quotas.replace(tier, new);
+        self.quotas.replace(tier, *new, now);
+        now
     }
 
     /// Looks at the next `slots` slots, and drops the entries there that equal an absent key.
@@ -191,6 +218,33 @@ impl<K, Q: Quotas> Shard<K, Q> {
             self.table.insert_unique(hash_of(&entry), entry, hash_of);
         }
     }
+}
+
+/// The state of a key that had the tier `old` once it has the tier `new`.
+fn moved<Q: Quotas>(
+    quotas: &Q,
+    old: Q::Tier,
+    new: Q::Tier,
+    state: BucketState,
+    now: Nanos,
+    inheritance: Inheritance,
+) -> BucketState {
+    let (old_step, new_step) = (quotas.step(old), quotas.step(new));
+    if !settles(old_step, new_step, inheritance) {
+        return state;
+    }
+    new_step.inherit(old_step, state, reading_of_change(quotas, old, now, inheritance), inheritance)
+}
+
+/// The reading at which keys of `tier` are settled: none before the last that they were settled at, or what flowed in between
+/// would flow in again under another quota. `Full` begins anew at its own, so that a clock that leapt can be healed.
+fn reading_of_change<Q: Quotas>(quotas: &Q, tier: Q::Tier, now: Nanos, inheritance: Inheritance) -> Nanos {
+    if let Inheritance::Full = inheritance { now } else { now.max(quotas.changed(tier)) }
+}
+
+/// Whether a change settles anything: the same quota goes on as it is, unless it is to fill or empty the bucket.
+fn settles(old: &BucketStep, new: &BucketStep, inheritance: Inheritance) -> bool {
+    old != new || matches!(inheritance, Inheritance::Full | Inheritance::Empty)
 }
 
 /// The most bytes that the table of a shard takes that never held more than `keys` keys, the old one included while a new

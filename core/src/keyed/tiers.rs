@@ -9,8 +9,7 @@ use super::limiter::KeyedTokenBucket;
 use super::lookup::Lookup;
 use super::options::KeyedOptions;
 use super::quotas::{Quotas, Tiers};
-use super::shard::Entry;
-use crate::{BucketCell, BucketStep, Clock, Inheritance, Nanos, Observer, Quota};
+use crate::{BucketStep, Clock, Inheritance, Limit, Nanos, Observer, Quota};
 
 impl<K, R: RawRwLock, S, C: Clock> KeyedTokenBucket<K, R, S, C, (), Tiers> {
     /// No keys yet. Keys have the options' limit as `Tier(0)`, and `others` are the quotas from `Tier(1)` on, up to 255.
@@ -39,11 +38,26 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedToke
         self.with_entry(key, |_, entry| entry.tier).unwrap_or_default()
     }
 
+    /// The quota that keys of `tier` have now; none where there is no such tier, or no quota at all.
+    ///
+    /// While it is being changed, that of one of the shards.
+    pub fn quota_of(&self, tier: Q::Tier) -> Option<Quota> {
+        let shard = self.shards.first()?.read();
+        shard.quotas().has(tier).then(|| shard.step(tier).quota())
+    }
+
     /// Gives `key` another tier. What it has spent is settled at `now` under its old quota, and `inheritance` says what it
-    /// keeps of that; see [`BucketStep::inherit`].
+    /// keeps of that; see [`BucketStep::inherit`]. Where both quotas are the same, only [`Inheritance::Full`] and
+    /// [`Inheritance::Empty`] change anything.
     ///
     /// It is one step against racing requests: each is decided wholly before or wholly after. A key that has another tier
-    /// than the default is in the store until it is given the default again or removed, also when it has spent nothing.
+    /// than the default, or less than a new key has, is added. With another tier it stays until it is given the default again
+    /// or removed, also when it has spent nothing. The observer is told which quota the key had and has.
+    ///
+    /// A reading before the last change of the old tier's quota counts as that change's, and so does one before the last at
+    /// which another key of this shard was given that tier; `Inheritance::Full` begins anew at its own. So no span of time
+    /// refills a key twice. A reading far ahead empties the key until then, and can do so to keys that leave the new tier
+    /// afterwards; a change of that tier's quota with `Full`, also to the same one, heals it.
     ///
     /// # Errors
     /// [`SetTierError::UnknownTier`] and [`SetTierError::TooManyKeys`]. Then nothing has changed.
@@ -70,32 +84,42 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedToke
         if !open.shard.quotas().has(tier) {
             return Err(SetTierError::UnknownTier);
         }
-        if open.shard.find(hash, key).is_none() {
-            if tier == Q::Tier::default() {
-                return Ok(());
+        let default = Q::Tier::default();
+        let (old, at) = match open.shard.set_tier(hash, key, tier, now, inheritance) {
+            Some(moved) => moved,
+            None => {
+                let state = open.shard.absent_moved(tier, now, inheritance);
+                if tier == default && open.shard.equals_absent(state, now) {
+                    return Ok(());
+                }
+                if !self.add(&mut open, (hash, index), key, state, tier, now) {
+                    return Err(SetTierError::TooManyKeys);
+                }
+                (default, open.shard.note_move(default, tier, now, inheritance))
             }
-            open.shard.clean_some(now, 1);
-            if !self.claim(&mut open, index, now) {
-                return Err(SetTierError::TooManyKeys);
-            }
-            let (_, state) = open.shard.absent();
-            let entry = Entry { key: key.to_key(), cell: BucketCell::with_state(state), tier: Q::Tier::default() };
-            open.shard.insert(hash, entry, now, |key| self.hasher.hash_one(key));
-        }
-        open.shard.set_tier(hash, key, tier, now, inheritance);
+        };
+        let (from, to) = (open.shard.step(old).quota(), open.shard.step(tier).quota());
+        drop(open);
+        self.observer.adjusted(at, Limit::Quota(from), Limit::Quota(to));
         Ok(())
     }
 
     /// Changes the quota of a tier, for all keys that have it. What each has spent is settled at `now` under the old quota,
-    /// and `inheritance` says what it keeps of that; see [`BucketStep::inherit`].
+    /// and `inheritance` says what it keeps of that; see [`BucketStep::inherit`]. The same quota goes on as it is, unless it is
+    /// [`Inheritance::Full`] or [`Inheritance::Empty`] that is asked for. The observer is told once.
     ///
     /// It is one step for each key against racing requests, and for all keys of a shard. Shards are changed one at a time, each
     /// locked for some nanoseconds a key, so for that long one key may still have the old quota where another already has the
     /// new one. Keys that are not in the store are new keys of the default tier, and keep what any full bucket keeps: with
     /// [`Inheritance::Level`] a larger capacity is theirs only once it has been refilled.
     ///
-    /// The limiter that keys beyond the cap share stays as it is. Make one change at a time: of two at once, some shards may end with the one and some with the other. Tokens taken at
-    /// readings later than `now` count as owed at `now`; [`set_quota`](Self::set_quota) reads the clock late enough.
+    /// Where the options left [`Overflow`](crate::Overflow) open, the limiter that keys beyond the cap share follows the
+    /// default tier in the same way; one that they gave stays as it is.
+    ///
+    /// Changes follow one another, and a second one waits for the first. A reading before that of the tier's last change
+    /// counts as that one's, so that no span of time refills a key twice; but `Inheritance::Full` begins anew at its own. Tokens
+    /// taken at readings later than `now` count as owed at `now`; [`set_quota`](Self::set_quota) reads the clock late enough. A
+    /// change at a reading far ahead empties the tier's keys until then, or until a change with `Full`.
     ///
     /// # Errors
     /// [`SetTierError::UnknownTier`], and then nothing has changed. So it is where the store was made with no quota.
@@ -118,14 +142,19 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedToke
         inheritance: Inheritance,
     ) -> Result<(), SetTierError> {
         let step = BucketStep::new(quota);
-        let has_tier = self.shards.first().is_some_and(|shard| shard.read().quotas().has(tier));
-        if !has_tier {
-            return Err(SetTierError::UnknownTier);
-        }
+        let changing = self.changes.write();
+        let from = self.quota_of(tier).ok_or(SetTierError::UnknownTier)?;
+        let mut at = Nanos::ZERO;
         for index in 0..self.shards.len() {
             let mut open = self.open(index);
-            open.shard.set_quota(tier, step, now(), inheritance);
+            at = open.shard.set_quota(tier, &step, now(), inheritance).max(at);
         }
+        if self.overflow.is_none() && tier == Q::Tier::default() {
+            // Nobody else changes it, so this never comes round.
+            while self.shared.change(&now, Limit::Quota(quota), inheritance).is_err() {}
+        }
+        drop(changing);
+        self.observer.adjusted(at, Limit::Quota(from), Limit::Quota(quota));
         Ok(())
     }
 }

@@ -29,6 +29,8 @@ pub trait StoreFlaws: Send + Sync + 'static {
     const CONVERTS_AMONG_READERS: bool = false;
     /// Converts present keys only.
     const FORGETS_ABSENT_KEYS: bool = false;
+    /// Changes shard by shard, whoever else does so meanwhile.
+    const CHANGES_BESIDE_OTHERS: bool = false;
 }
 
 /// A list of keys and states in each of two shards, and one count of all keys.
@@ -36,6 +38,7 @@ pub struct CompactStore<F> {
     shards: [RwLock<ModelLock, Shard>; 2],
     keys: AtomicU64,
     cap: u64,
+    changes: RwLock<ModelLock, ()>,
     flaws: PhantomData<F>,
 }
 
@@ -107,8 +110,15 @@ impl<F: StoreFlaws> Store for CompactStore<F> {
     fn new(quota: Quota, cap: usize) -> Self {
         let step = BucketStep::new(quota);
         let shard = || RwLock::new(Shard { step, entries: Vec::new(), absent: BucketState::FULL });
-        let store = Self { shards: [shard(), shard()], keys: AtomicU64::new(0), cap: cap as u64, flaws: PhantomData };
+        let store = Self {
+            shards: [shard(), shard()],
+            keys: AtomicU64::new(0),
+            cap: cap as u64,
+            changes: RwLock::new(()),
+            flaws: PhantomData,
+        };
         store.clean_up(Nanos::ZERO);
+        drop(store.changes.write());
         store
     }
 
@@ -171,6 +181,7 @@ impl<F: StoreFlaws> Store for CompactStore<F> {
 
     fn set_quota(&self, quota: Quota, now: Nanos) {
         let new = BucketStep::new(quota);
+        let _changing = if F::CHANGES_BESIDE_OTHERS { None } else { Some(self.changes.write()) };
         for lock in &self.shards {
             let convert = |shard: &Shard| {
                 for (_, word) in &shard.entries {
