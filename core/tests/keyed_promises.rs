@@ -282,6 +282,7 @@ fn d03_a_store_of_few_keys_finds_every_place_at_once() {
             let shards = NonZeroUsize::new(shards).unwrap();
             let options = KeyedOptions::new(quota!("2/2s")).cap(cap).overflow(Overflow::Deny).shards(shards);
             let store: Store<u32> = Store::new(options);
+            assert!(store.memory_bound() <= cap * 4096, "{shards} shards for {cap} keys");
             for key in 0..cap as u32 {
                 // The first is full again a second before the others.
                 assert!(store.try_acquire_at(&key, Nanos::ZERO, if key == 0 { 1 } else { 2 }).is_ok());

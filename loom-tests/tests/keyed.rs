@@ -22,7 +22,7 @@ fn a11_last_token_of_a_present_key() {
     model(Bound::preemptions(3), keyed::last_token_of_a_present_key::<CoreStore>);
 }
 
-// 2 threads, up to 3 preemptions: 236 interleavings, under 0.1 s.
+// 2 threads, up to 3 preemptions: 498 interleavings, 0.1 s.
 #[test]
 fn d03_last_place_of_two() {
     model(Bound::preemptions(3), keyed::last_place_of_two::<CoreStore>);
@@ -70,7 +70,7 @@ fn c08_change_of_quota_against_first_use() {
     model(Bound::preemptions(3), keyed::change_of_quota_against_first_use::<CoreStore>);
 }
 
-// 2 threads, up to 3 preemptions: TODO interleavings.
+// 2 threads, up to 3 preemptions: 139 interleavings, under 0.1 s.
 #[test]
 fn c08_two_changes_of_quota() {
     model(Bound::preemptions(3), keyed::two_changes_of_quota::<CoreStore>);
