@@ -155,6 +155,42 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(cases(200))]
+
+    // One reading anywhere ahead among others that do not go back: every key but those that were asked at it gets what it
+    // would without clean-up.
+    #[test]
+    fn d03_one_reading_far_ahead_shuts_nobody_else_out(
+        before in prop::collection::vec((0..40_u8, 0..4_u64, 0..300_000_000_u64), 0..40),
+        (leaper, far, leapers) in (0..40_u8, any::<u64>(), 1..3_u8),
+        after in prop::collection::vec((0..40_u8, 0..4_u64, 0..300_000_000_u64), 1..40),
+    ) {
+        let quota = quota!("3/1s");
+        let mut store: Fixed<64> = Fixed::new(Limit::Quota(quota), Overflow::Deny);
+        let (step, mut keys) = (BucketStep::new(quota), HashMap::<u8, BucketState>::new());
+        let mut ask = |key, now, cost| {
+            let state = keys.entry(key).or_default();
+            let (next, expected) = step.try_acquire(*state, now, cost);
+            prop_assert_eq!(store.try_acquire_at(&key, now, cost), expected, "{} at {:?}", key, now);
+            *state = next;
+            Ok(())
+        };
+        let mut now = Nanos::from_secs(5);
+        for (key, cost, span) in before {
+            now = now + Duration::from_nanos(span);
+            ask(key, now, cost)?;
+        }
+        for more in 0..leapers {
+            ask(leaper + more, now.max(Nanos::new(far)), 1)?;
+        }
+        for (key, cost, span) in after {
+            now = now + Duration::from_nanos(span);
+            ask(key, now, cost)?;
+        }
+    }
+}
+
 fn reading() -> impl Strategy<Value = Nanos> {
     prop_oneof![
         6 => (0..5_000_000_000_u64).prop_map(Nanos::new),

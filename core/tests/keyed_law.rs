@@ -252,3 +252,78 @@ fn reading() -> impl Strategy<Value = Nanos> {
         1 => prop::sample::select(vec![Nanos::ZERO, Nanos::MAX, Nanos::HORIZON]),
     ]
 }
+
+proptest! {
+    #![proptest_config(cases(200))]
+
+    // One reading anywhere ahead among others that do not go back: every key but those that were asked at it gets what it
+    // would without clean-up, those that were never seen too.
+    #[test]
+    fn d03_one_reading_far_ahead_shuts_nobody_else_out(
+        before in prop::collection::vec((0..40_u8, 0..4_u64, span()), 0..60),
+        leap in (0..40_u8, 0..4_u64, any::<u64>(), 1..3_u8),
+        after in prop::collection::vec((0..40_u8, 0..4_u64, span()), 1..60),
+        shards in prop::sample::select(vec![1_usize, 4]),
+    ) {
+        let store = store(100, shards);
+        let mut model = Model::new(QUOTAS, SHARED);
+        let mut ask = |key, now, cost| {
+            let decision = store.try_acquire_at(&key, now, cost);
+            let (_, state, step) = model.of(key);
+            let (next, expected) = step.try_acquire(state, now, cost);
+            prop_assert_eq!(decision, expected, "{} at {:?}", key, now);
+            model.set(key, next);
+            Ok(())
+        };
+        let mut now = Nanos::from_secs(5);
+        for (key, cost, span) in before {
+            now = now + Duration::from_nanos(span);
+            ask(key, now, cost)?;
+        }
+        // One request may ask for several keys.
+        let (key, cost, far, keys) = leap;
+        for more in 0..keys {
+            ask(key + more, now.max(Nanos::new(far)), cost)?;
+        }
+        for (key, cost, span) in after {
+            now = now + Duration::from_nanos(span);
+            ask(key, now, cost)?;
+        }
+    }
+
+    // Where that reading drops keys, a new key waits no longer than the most spent of them had to, never until that reading.
+    #[test]
+    fn d03_a_clean_up_far_ahead_leaves_new_keys_the_true_wait(
+        before in prop::collection::vec((0..40_u8, 0..4_u64, span()), 0..60),
+        far in any::<u64>(),
+        cap in 1..8_usize,
+        shards in prop::sample::select(vec![1_usize, 4]),
+    ) {
+        let store = store(cap, shards);
+        let mut now = Nanos::from_secs(5);
+        for (key, cost, span) in before {
+            now = now + Duration::from_nanos(span);
+            let _ = store.try_acquire_at(&key, now, cost);
+        }
+        let far = now.max(Nanos::new(far));
+        let _ = store.try_acquire_at(&200, far, 1);
+        store.clean_up_at(far);
+        for key in 100..110 {
+            if let Err(Denied::RateLimited { retry_after }) = store.foresee_at(&key, now, 3).decision {
+                // From empty to full.
+                prop_assert!(retry_after <= Duration::from_secs(1), "{retry_after:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn d03_new_keys_wait_no_longer_than_what_spent_far_ahead() {
+    let store = store(100, 1);
+    assert!(store.try_acquire_at(&1, Nanos::from_secs(1_000), 3).is_ok());
+    store.clean_up_at(Nanos::from_secs(2_000));
+    assert!(store.is_empty());
+    let wait = store.try_acquire_at(&2, Nanos::from_secs(10), 3).unwrap_err().retry_after();
+    // Key 1 would be full again at 1001 s.
+    assert_eq!(wait, Some(Duration::from_secs(991)));
+}

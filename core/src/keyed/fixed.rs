@@ -19,6 +19,10 @@ use crate::{BucketState, BucketStep, Clock, Limit, Nanos};
 /// - Each key's bucket keeps the law of [`TokenBucket`](crate::TokenBucket). The whole key is the identity.
 /// - *No amnesty*: only an entry that equals an absent key is dropped, which is one that has become full again. Under a clock
 ///   that steps back, an absent key counts as spent up to where dropped ones were.
+/// - *One reading far ahead shuts out nobody but the keys that spend at it.* While there are places it drops nothing, because
+///   clean-up goes by the earlier of two readings. Where keys are dropped to make a place, or by
+///   [`clean_up_at`](Self::clean_up_at), a new key then waits no longer than the most spent of those still had to. Only where two
+///   readings are far ahead, and keys that spent at the first are dropped at the second, do new keys wait as long.
 /// - *Bounded*: it holds up to [`CAP`](Self::CAP) keys, seven eighths of its slots. Beyond, [`Overflow`] decides, and
 ///   [`decide`](Self::decide) says so.
 /// - A refusal, a look and a cost of 0 create nothing.
@@ -54,6 +58,10 @@ pub struct FixedKeyedTokenBucket<K, S, C, const N: usize> {
     cursor: usize,
     /// The state of every key that is absent: the furthest of those that were dropped.
     absent: BucketState,
+    /// The last reading at which a key was added, and the earlier of that and the one before, which clean-up by the way goes by:
+    /// so one reading ahead of all others drops nothing.
+    seen: Nanos,
+    confirmed: Nanos,
     limit: Limit,
     step: Option<BucketStep>,
     overflow: Overflow,
@@ -85,6 +93,8 @@ impl<K, S, C, const N: usize> FixedKeyedTokenBucket<K, S, C, N> {
             len: 0,
             cursor: 0,
             absent: BucketState::FULL,
+            seen: Nanos::ZERO,
+            confirmed: Nanos::ZERO,
             limit,
             step: prepared(limit),
             overflow,
@@ -198,12 +208,12 @@ impl<K: Hash, S: BuildHasher, C, const N: usize> FixedKeyedTokenBucket<K, S, C, 
         self.change(key, |step, state| step.refund(state, cost))
     }
 
-    /// Gives `key` its full budget back, and tells whether it is in the store.
+    /// Gives `key` its full budget back, and tells whether it is in the store. A key that is not is as new, and stays so.
     pub fn reset<B: Lookup<K> + ?Sized>(&mut self, key: &B) -> bool {
         self.change(key, |_, _| BucketState::FULL)
     }
 
-    /// Forgets `key` and what it has spent, and tells whether it was in the store.
+    /// Forgets `key` and what it has spent, and tells whether it was in the store. Its next use is that of a new key.
     pub fn remove<B: Lookup<K> + ?Sized>(&mut self, key: &B) -> bool {
         let position = self.position(key);
         if let Some(slot) = position {
@@ -222,11 +232,16 @@ impl<K: Hash, S: BuildHasher, C, const N: usize> FixedKeyedTokenBucket<K, S, C, 
     }
 
     fn clean_some(&mut self, now: Nanos) {
+        // The same reading again confirms nothing.
+        if now != self.seen {
+            self.confirmed = now.min(self.seen);
+            self.seen = now;
+        }
         for _ in 0..SLOTS_PER_INSERTION {
             if self.cursor >= N {
                 self.cursor = 0;
             }
-            self.cursor += usize::from(!self.clean_slot(self.cursor, now));
+            self.cursor += usize::from(!self.clean_slot(self.cursor, self.confirmed));
         }
     }
 

@@ -32,6 +32,10 @@ use crate::{AdjustableBucket, BucketCell, BucketState, CachePadded, Clock, Debit
 ///   that steps back, an absent key counts as spent up to where dropped ones of its shard were, so that dropping admits
 ///   nothing that keeping would not. So does one that is asked at a reading of your own from before others dropped keys; who
 ///   lets the store read its clock is then asked at a later reading.
+/// - *One reading far ahead shuts out nobody but the keys that spend at it.* While there are places it drops nothing, because
+///   clean-up goes by the earlier of two readings. Where keys are dropped to make a place, or by
+///   [`clean_up_at`](Self::clean_up_at), a new key then waits no longer than the most spent of those still had to. Only where two
+///   readings are far ahead, and keys that spent at the first are dropped at the second, do new keys of that shard wait as long.
 /// - *Bounded*: there are never more than [`cap`](Self::cap) keys, however many callers race, and never more than
 ///   [`memory_bound`](Self::memory_bound) bytes. Beyond, [`Overflow`] decides, and says so: see [`decide`](Self::decide).
 /// - A refusal, a look and a cost of 0 create nothing.
@@ -39,8 +43,9 @@ use crate::{AdjustableBucket, BucketCell, BucketState, CachePadded, Clock, Debit
 /// # Clean-up
 ///
 /// It rides on first uses, and needs no task and no timer. Each looks at the next 4 slots of its shard, and where
-/// there is no place left at 8 more of its own and 8 of another shard's. A table that would have to grow is looked through
-/// first, and made anew for a third more keys than were left, so that it shrinks as well. [`clean_up`](Self::clean_up) does
+/// there is no place left at 8 more of its own and 8 of another shard's; up to a cap of 64, at all. A table that would have to grow is looked through
+/// first, and made anew for a third more keys than were left, so that it shrinks as well. Where there are places, this goes by
+/// the earlier of the last two readings at which keys were added to a shard. [`clean_up`](Self::clean_up) does
 /// all of it at once. An idle store does nothing, and keeps what it has until one of these.
 ///
 /// # Trade-offs
@@ -331,7 +336,7 @@ where
             return false;
         }
         let entry = Entry { key: key.to_key(), cell: BucketCell::with_state(state), tier };
-        open.shard.insert(hash, entry, now, |key| self.hasher.hash_one(key));
+        open.shard.insert(hash, entry, |key| self.hasher.hash_one(key));
         true
     }
 
@@ -343,7 +348,7 @@ where
         now: Nanos,
         found: impl Fn(&mut Open<'_, K, R, Q>, u64) -> bool,
     ) -> bool {
-        open.shard.clean_some(now, SLOTS_PER_INSERTION);
+        open.shard.clean_by_the_way(now);
         if found(open, self.cap) {
             return true;
         }
@@ -639,10 +644,7 @@ impl<K, R, S, C, O, Q: Quotas> fmt::Debug for KeyedTokenBucket<K, R, S, C, O, Q>
     }
 }
 
-/// A lap around a table then takes a quarter of its slots in insertions, and what has become full in the meantime is less
-/// than that.
-const SLOTS_PER_INSERTION: usize = 4;
-/// More, because here a place is worth waiting for.
+/// More than by the way, because here a place is worth waiting for.
 const SLOTS_PER_OVERFLOW: usize = 8;
 /// A store of so few keys is looked through whole, some nanoseconds a key, so that a place is found at once.
 const LOOKED_THROUGH: u64 = 64;

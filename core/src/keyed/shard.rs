@@ -31,12 +31,30 @@ pub(super) struct Shard<K, Q: Quotas> {
     /// It is the furthest of those that were dropped. They were full when they were, so under a clock that does not go back
     /// an absent key is full. After a step back it is what keeps clean-up from handing out a fresh quota. When the quota
     /// changes, it changes as the states of present keys do.
+    ///
+    /// A key that was dropped at a reading r had a state of at most what was generated up to r, whatever r was, and mostly much
+    /// less. So one reading far ahead that drops keys leaves new ones no less than the most spent of those had, and what spent
+    /// at that reading itself is not full at it and stays. Only where a later reading still is as far ahead do new keys wait as
+    /// long as those did that spent there. (To take absent keys for full at r itself would keep the law as well, seen from the
+    /// latest reading: but then their first request leaves them spent up to r, and shuts them out until then.)
     absent: BucketState,
+    /// The last reading at which somebody came for a place.
+    seen: Nanos,
+    /// The earlier of that and the one before: what clean-up goes by that rides along, so that one reading ahead of all
+    /// others drops nothing.
+    confirmed: Nanos,
 }
 
 impl<K, Q: Quotas> Shard<K, Q> {
     pub(super) fn new(quotas: Q) -> Self {
-        Self { table: HashTable::new(), quotas, cursor: 0, absent: BucketState::FULL }
+        Self {
+            table: HashTable::new(),
+            quotas,
+            cursor: 0,
+            absent: BucketState::FULL,
+            seen: Nanos::ZERO,
+            confirmed: Nanos::ZERO,
+        }
     }
 
     #[inline(always)]
@@ -77,15 +95,9 @@ impl<K, Q: Quotas> Shard<K, Q> {
     }
 
     /// Adds a key that is absent. `hash_of` is called for every key where the table is made anew.
-    pub(super) fn insert(
-        &mut self,
-        hash: u64,
-        entry: Entry<K, Q::Tier>,
-        now: Nanos,
-        hash_of: impl Fn(&K) -> u64 + Copy,
-    ) {
+    pub(super) fn insert(&mut self, hash: u64, entry: Entry<K, Q::Tier>, hash_of: impl Fn(&K) -> u64 + Copy) {
         if self.table.len() == self.table.capacity() {
-            self.make_room(now, hash_of);
+            self.make_room(hash_of);
         }
         self.table.insert_unique(hash, entry, |entry| hash_of(&entry.key));
     }
@@ -155,6 +167,16 @@ impl<K, Q: Quotas> Shard<K, Q> {
         now
     }
 
+    /// Looks at a few slots on the way of somebody who came for a place at `now`, going by what that confirms.
+    pub(super) fn clean_by_the_way(&mut self, now: Nanos) {
+        // The same reading again, by the same request perhaps, confirms nothing.
+        if now != self.seen {
+            self.confirmed = now.min(self.seen);
+            self.seen = now;
+        }
+        self.clean_some(self.confirmed, SLOTS_PER_INSERTION);
+    }
+
     /// Looks at the next `slots` slots, and drops the entries there that equal an absent key.
     pub(super) fn clean_some(&mut self, now: Nanos, slots: usize) {
         let buckets = self.table.num_buckets();
@@ -194,8 +216,8 @@ impl<K, Q: Quotas> Shard<K, Q> {
     /// the pass freed, or else in a table made anew, larger or smaller, without what dropped entries left behind.
     ///
     /// So the next full pass is that many insertions away, and a table never takes more than [`most_bytes`] says.
-    fn make_room(&mut self, now: Nanos, hash_of: impl Fn(&K) -> u64) {
-        self.clean_all(now);
+    fn make_room(&mut self, hash_of: impl Fn(&K) -> u64) {
+        self.clean_all(self.confirmed);
         let needed = self.table.len() + self.table.len() / 3 + 1;
         if self.table.capacity() >= needed {
             return;
@@ -257,6 +279,9 @@ pub(super) const fn most_bytes<K, T>(keys: usize) -> usize {
     slots.saturating_mul(slot).saturating_add(2 * TABLE_EXTRA)
 }
 
+/// A lap around a table then takes a quarter of its slots in insertions, and what has become full in the meantime is less
+/// than that.
+const SLOTS_PER_INSERTION: usize = 4;
 /// The slots of the smallest table, and what a smaller number is rounded up to.
 const SMALLEST_TABLE: usize = 4;
 /// Trailing control bytes and what aligning them takes, each at most one group of 16.
