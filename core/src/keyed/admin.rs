@@ -4,9 +4,9 @@ use core::hash::{BuildHasher, Hash};
 
 use lock_api::RawRwLock;
 
-use super::limiter::KeyedTokenBucket;
 use super::lookup::Lookup;
 use super::quotas::Quotas;
+use super::store::KeyedTokenBucket;
 use crate::{Clock, Inspection, Nanos, Observer};
 
 impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedTokenBucket<K, R, S, C, O, Q> {

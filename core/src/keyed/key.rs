@@ -6,10 +6,10 @@ use core::hash::{BuildHasher, Hash};
 use lock_api::RawRwLock;
 
 use super::decided::DecidedBy;
-use super::limiter::KeyedTokenBucket;
 use super::lookup::Lookup;
 use super::overflow::Overflow;
 use super::quotas::{OneQuota, Quotas};
+use super::store::KeyedTokenBucket;
 use crate::decision::{Admitted, Decision, Denied, Inspection, Remaining};
 use crate::observer::{Observer, report};
 use crate::{Limit, Limiter, Nanos};

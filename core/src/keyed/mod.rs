@@ -2,6 +2,8 @@
 
 #[cfg(feature = "keyed")]
 mod admin;
+#[cfg(feature = "keyed")]
+mod charges;
 mod decided;
 mod fixed;
 #[cfg(feature = "keyed")]
@@ -13,9 +15,13 @@ mod lookup;
 mod options;
 mod overflow;
 #[cfg(feature = "keyed")]
+mod places;
+#[cfg(feature = "keyed")]
 mod quotas;
 #[cfg(feature = "keyed")]
 mod shard;
+#[cfg(feature = "keyed")]
+mod store;
 #[cfg(feature = "keyed")]
 mod tiers;
 
@@ -23,13 +29,13 @@ pub use decided::{DecidedBy, KeyedDecision};
 pub use fixed::FixedKeyedTokenBucket;
 #[cfg(feature = "keyed")]
 pub use key::KeyLimiter;
-#[cfg(feature = "keyed")]
-pub use limiter::KeyedTokenBucket;
 pub use lookup::Lookup;
 #[cfg(feature = "keyed")]
 pub use options::KeyedOptions;
 pub use overflow::Overflow;
 #[cfg(feature = "keyed")]
 pub use quotas::{OneQuota, Quotas, Tier, Tiers};
+#[cfg(feature = "keyed")]
+pub use store::KeyedTokenBucket;
 #[cfg(feature = "keyed")]
 pub use tiers::SetTierError;

@@ -5,10 +5,10 @@ use core::hash::{BuildHasher, Hash};
 
 use lock_api::RawRwLock;
 
-use super::limiter::KeyedTokenBucket;
 use super::lookup::Lookup;
 use super::options::KeyedOptions;
 use super::quotas::{Quotas, Tiers};
+use super::store::KeyedTokenBucket;
 use crate::{BucketStep, Clock, Inheritance, Limit, Nanos, Observer, Quota};
 
 impl<K, R: RawRwLock, S, C: Clock> KeyedTokenBucket<K, R, S, C, (), Tiers> {
