@@ -24,6 +24,9 @@ use crate::{Limit, Limiter, Nanos};
 /// what only looks until it may take would otherwise never find one. It drops nothing but keys that have become full, and so
 /// changes no answer.
 ///
+/// A call takes a shard's lock, which others hold for a look-up, or for a pass over that shard. [`Denied::TooManyKeys`] carries no
+/// hint: who waits for a place has to ask again.
+///
 /// ```
 /// use std::hash::RandomState;
 /// use sluicegate_core::{
