@@ -126,7 +126,9 @@ pub enum Denied {
     /// The store of keys holds as many as it may, and this one is new. Come back once keys have become full again and made
     /// place; no clock knows when that is.
     TooManyKeys,
-    /// The limiter admits nothing: its limit is [`Limit::DenyAll`](crate::Limit::DenyAll). Waiting does not help.
+    /// As many wait already as may, or this one had to make room for one who came later. Come back when fewer want to.
+    QueueFull,
+    /// The limiter admits nothing: its limit is [`Limit::DenyAll`](crate::Limit::DenyAll), or it was closed. Waiting does not help.
     Closed,
 }
 
@@ -137,7 +139,11 @@ impl Denied {
     pub const fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::RateLimited { retry_after } => Some(*retry_after),
-            Self::ConcurrencyLimited | Self::TooManyKeys | Self::CostExceedsLimit { .. } | Self::Closed => None,
+            Self::ConcurrencyLimited
+            | Self::TooManyKeys
+            | Self::QueueFull
+            | Self::CostExceedsLimit { .. }
+            | Self::Closed => None,
         }
     }
 
@@ -146,7 +152,7 @@ impl Denied {
     pub const fn is_final(&self) -> bool {
         match self {
             Self::CostExceedsLimit { .. } | Self::Closed => true,
-            Self::RateLimited { .. } | Self::ConcurrencyLimited | Self::TooManyKeys => false,
+            Self::RateLimited { .. } | Self::ConcurrencyLimited | Self::TooManyKeys | Self::QueueFull => false,
         }
     }
 }
@@ -160,6 +166,7 @@ impl fmt::Display for Denied {
             }
             Self::ConcurrencyLimited => f.write_str("too much is in use, retry once some was given back"),
             Self::TooManyKeys => f.write_str("too many keys, retry once some have become full again"),
+            Self::QueueFull => f.write_str("too many wait already, retry when fewer do"),
             Self::Closed => f.write_str("closed: the limit denies every request"),
         }
     }

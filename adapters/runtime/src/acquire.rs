@@ -1,0 +1,175 @@
+//! The future of everybody who waits.
+
+use core::fmt;
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use core::time::Duration;
+
+use pin_project_lite::pin_project;
+use sluicegate_core::{Clock, Denied, Nanos};
+
+use crate::runtime::Runtime;
+use crate::waitable::{Looked, Waitable};
+
+/// How long somebody is willing to wait.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Until {
+    Ever,
+    After(Duration),
+    At(Nanos),
+}
+
+impl Until {
+    fn deadline(self, now: Nanos) -> Option<Nanos> {
+        match self {
+            Self::Ever => None,
+            Self::After(timeout) => Some(now.saturating_add(timeout)),
+            Self::At(deadline) => Some(deadline),
+        }
+    }
+}
+
+pin_project! {
+    /// Waits until its cost can be taken; see [`Queued::acquire`](crate::Queued::acquire).
+    ///
+    /// `W` is how it refers to the limiter: a reference, or an `Arc`. It completes with what was granted or with the reason why
+    /// not, once; polled again after that, it is pending for ever. Dropped before, it has taken nothing.
+    #[must_use = "nothing waits before the future is polled"]
+    pub struct Acquire<W: Waitable> {
+        limiter: W,
+        cost: u64,
+        state: State,
+        #[pin]
+        sleep: Option<<W::Runtime as Runtime>::Sleep>,
+        // Until when `sleep` sleeps.
+        asleep: Option<Nanos>,
+    }
+
+    impl<W: Waitable> PinnedDrop for Acquire<W> {
+        fn drop(this: Pin<&mut Self>) {
+            if let State::Waiting { place, .. } = this.state {
+                this.limiter.leave(place);
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// Not polled yet.
+    Fresh(Until),
+    /// It has this place until it has fetched its answer.
+    Waiting { place: u32, deadline: Option<Nanos>, relief: Option<Relief> },
+    Over,
+}
+
+/// When a waiter looks for itself whether those ahead of it are stuck.
+#[derive(Clone, Copy, Debug)]
+struct Relief {
+    at: Nanos,
+    after: Duration,
+}
+
+impl<W: Waitable> Acquire<W> {
+    pub(crate) const fn new(limiter: W, cost: u64, until: Until) -> Self {
+        Self { limiter, cost, state: State::Fresh(until), sleep: None, asleep: None }
+    }
+}
+
+impl<W: Waitable> Future for Acquire<W> {
+    type Output = Result<W::Grant, Denied>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if let State::Fresh(_) = self.state {
+            // What is free is taken without a lock, and without becoming a waiter.
+            if let Some(decision) = self.limiter.take_unless_others_wait(self.cost) {
+                *self.project().state = State::Over;
+                return Poll::Ready(decision);
+            }
+        }
+        self.wait(context)
+    }
+}
+
+impl<W: Waitable> Acquire<W> {
+    fn wait(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<W::Grant, Denied>> {
+        let mut this = self.project();
+        let mut has_slept = false;
+        loop {
+            let looked = match this.state {
+                State::Fresh(until) => {
+                    let now = this.limiter.runtime().now();
+                    let deadline = until.deadline(now);
+                    match this.limiter.enter(now, *this.cost, deadline, context.waker()) {
+                        Ok((place, expected, looked)) => {
+                            let after = this.limiter.relief();
+                            let relief = expected.zip(after).map(|(turn, after)| Relief { at: turn + after, after });
+                            *this.state = State::Waiting { place, deadline, relief };
+                            looked
+                        }
+                        Err(denied) => Looked::Over(Err(denied)),
+                    }
+                }
+                State::Waiting { place, .. } => this.limiter.look(*place, context.waker()),
+                State::Over => return Poll::Pending,
+            };
+            let next = match looked {
+                Looked::Over(answer) => {
+                    *this.state = State::Over;
+                    this.sleep.set(None);
+                    return Poll::Ready(answer);
+                }
+                // Who minds the time of all minds its own too.
+                Looked::MindsTimeUntil(next) => Some(next),
+                Looked::Waits => this.state.own_time(this.limiter.runtime().now()),
+            };
+            let Some(next) = next else {
+                this.sleep.set(None);
+                *this.asleep = None;
+                return Poll::Pending;
+            };
+            if *this.asleep != Some(next) {
+                this.sleep.set(Some(this.limiter.runtime().sleep_until(next)));
+                *this.asleep = Some(next);
+            }
+            match this.sleep.as_mut().as_pin_mut().map(|sleep| sleep.poll(context)) {
+                Some(Poll::Ready(())) => {
+                    this.sleep.set(None);
+                    *this.asleep = None;
+                }
+                _ => return Poll::Pending,
+            }
+            // A timer that wakes too early, again and again, must not keep the executor from all else.
+            if has_slept {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            has_slept = true;
+        }
+    }
+}
+
+impl State {
+    /// When one who is not at the head looks again for itself.
+    fn own_time(&mut self, now: Nanos) -> Option<Nanos> {
+        let Self::Waiting { deadline, relief, .. } = self else { return None };
+        if let Some(relief) = relief.as_mut().filter(|relief| relief.at <= now) {
+            // Nobody was stuck: others have taken what was expected. It looks ever more seldom.
+            relief.after = relief.after.saturating_mul(2);
+            relief.at = now.saturating_add(relief.after);
+        }
+        let relief = relief.map(|relief| relief.at);
+        match (*deadline, relief) {
+            (Some(deadline), Some(relief)) => Some(deadline.min(relief)),
+            (deadline, relief) => deadline.or(relief),
+        }
+    }
+}
+
+impl<W: Waitable> fmt::Debug for Acquire<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Acquire").field("cost", &self.cost).field("state", &self.state).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,131 @@
+//! Where a queue keeps those who wait.
+
+use core::fmt;
+
+use sluicegate_core::Slots;
+
+use crate::line::Place;
+
+/// Memory for waiters: [`Growing`] with the feature `alloc`, `Fixed<N>` with the feature `heapless`.
+pub trait Room: sealed::Sealed + 'static {
+    /// Memory for the queue.
+    #[doc(hidden)]
+    type Slots: Slots<Payload = u32>;
+    /// Memory for what each waiter is told.
+    #[doc(hidden)]
+    type Places<G>: Places<G>;
+    /// An empty queue of up to `bound` waiters.
+    #[doc(hidden)]
+    fn queue(bound: usize) -> sluicegate_core::WaitQueue<Self::Slots>;
+}
+
+/// A list of places that never moves one to another number.
+#[doc(hidden)]
+pub trait Places<G>: Default {
+    fn get(&self, number: u32) -> Option<&Place<G>>;
+    fn get_mut(&mut self, number: u32) -> Option<&mut Place<G>>;
+    /// Adds a place and returns its number; `None` if there is no room.
+    fn push(&mut self, place: Place<G>) -> Option<u32>;
+    /// Gives all memory back. Nobody has a place.
+    fn clear(&mut self);
+}
+
+/// Room that grows as needed.
+#[cfg(feature = "alloc")]
+#[derive(Clone, Copy)]
+pub struct Growing;
+
+#[cfg(feature = "alloc")]
+impl Room for Growing {
+    type Slots = alloc::vec::Vec<sluicegate_core::Waiting<u32>>;
+    type Places<G> = alloc::vec::Vec<Place<G>>;
+
+    fn queue(bound: usize) -> sluicegate_core::WaitQueue<Self::Slots> {
+        sluicegate_core::WaitQueue::new(bound)
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl<G> Places<G> for alloc::vec::Vec<Place<G>> {
+    #[inline]
+    fn get(&self, number: u32) -> Option<&Place<G>> {
+        <[_]>::get(self, number as usize)
+    }
+
+    #[inline]
+    fn get_mut(&mut self, number: u32) -> Option<&mut Place<G>> {
+        <[_]>::get_mut(self, number as usize)
+    }
+
+    #[inline]
+    fn push(&mut self, place: Place<G>) -> Option<u32> {
+        let number = u32::try_from(self.len()).ok()?;
+        Self::push(self, place);
+        Some(number)
+    }
+
+    fn clear(&mut self) {
+        *self = Self::new();
+    }
+}
+
+/// Room for `N` waiters, those included who have been granted something and have not fetched it yet.
+#[cfg(feature = "heapless")]
+#[derive(Clone, Copy)]
+pub struct Fixed<const N: usize>;
+
+#[cfg(feature = "heapless")]
+impl<const N: usize> Room for Fixed<N> {
+    type Slots = heapless::Vec<sluicegate_core::Waiting<u32>, N>;
+    type Places<G> = heapless::Vec<Place<G>, N>;
+
+    fn queue(_bound: usize) -> sluicegate_core::WaitQueue<Self::Slots> {
+        sluicegate_core::WaitQueue::fixed()
+    }
+}
+
+#[cfg(feature = "heapless")]
+impl<G, const N: usize> Places<G> for heapless::Vec<Place<G>, N> {
+    #[inline]
+    fn get(&self, number: u32) -> Option<&Place<G>> {
+        <[_]>::get(self, number as usize)
+    }
+
+    #[inline]
+    fn get_mut(&mut self, number: u32) -> Option<&mut Place<G>> {
+        <[_]>::get_mut(self, number as usize)
+    }
+
+    #[inline]
+    fn push(&mut self, place: Place<G>) -> Option<u32> {
+        let number = u32::try_from(self.len()).ok()?;
+        Self::push(self, place).ok()?;
+        Some(number)
+    }
+
+    fn clear(&mut self) {
+        Self::clear(self);
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl fmt::Debug for Growing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Growing")
+    }
+}
+
+#[cfg(feature = "heapless")]
+impl<const N: usize> fmt::Debug for Fixed<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Fixed<{N}>")
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+    #[cfg(feature = "alloc")]
+    impl Sealed for super::Growing {}
+    #[cfg(feature = "heapless")]
+    impl<const N: usize> Sealed for super::Fixed<N> {}
+}

@@ -1,0 +1,272 @@
+//! Waiting, by hand: every poll is one that the test makes.
+
+use core::future::Future;
+use core::pin::Pin;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use core::task::{Context, Poll, Waker};
+use core::time::Duration;
+use std::sync::Arc;
+use std::task::Wake;
+
+use parking_lot::RawMutex;
+use sluicegate_runtime::{
+    Acquire, Admitted, Clock, Denied, Growing, ManualRuntime, Nanos, Queued, Quota, TokenBucket, WaitOptions, quota,
+};
+
+type Bucket = Arc<Queued<TokenBucket<()>, ManualRuntime<RawMutex>, RawMutex, Growing>>;
+
+fn bucket(quota: Quota, options: WaitOptions) -> (Bucket, ManualRuntime<RawMutex>) {
+    let time = ManualRuntime::new();
+    (Arc::new(Queued::new(TokenBucket::with_limit(quota.into(), ()), time.clone(), options)), time)
+}
+
+/// One who waits, and how often it was woken.
+struct Waiter {
+    future: Pin<Box<Acquire<Bucket>>>,
+    woken: Arc<Woken>,
+}
+
+#[derive(Default)]
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Waiter {
+    fn new(future: Acquire<Bucket>) -> Self {
+        Self { future: Box::pin(future), woken: Arc::default() }
+    }
+
+    fn poll(&mut self) -> Poll<Result<Admitted, Denied>> {
+        let waker = Waker::from(Arc::clone(&self.woken));
+        self.future.as_mut().poll(&mut Context::from_waker(&waker))
+    }
+
+    /// Polls as an executor would: only when woken.
+    fn run(&mut self) -> Option<Result<Admitted, Denied>> {
+        while self.woken.0.swap(0, Ordering::Relaxed) > 0 {
+            if let Poll::Ready(decision) = self.poll() {
+                return Some(decision);
+            }
+        }
+        None
+    }
+}
+
+fn waiting(bucket: &Bucket, cost: u64) -> Waiter {
+    let mut waiter = Waiter::new(bucket.acquire_owned(cost));
+    assert!(waiter.poll().is_pending());
+    waiter
+}
+
+fn granted(decision: Option<Result<Admitted, Denied>>) -> bool {
+    matches!(decision, Some(Ok(_)))
+}
+
+#[test]
+fn b05_what_is_free_is_taken_at_once() {
+    let (bucket, time) = bucket(quota!("10/1s"), WaitOptions::new());
+    let mut waiter = Waiter::new(bucket.acquire_owned(10));
+    assert!(matches!(waiter.poll(), Poll::Ready(Ok(_))));
+    assert_eq!((bucket.waiters(), time.sleepers()), (0, 0));
+}
+
+#[test]
+fn b07_a_large_head_is_not_overtaken() {
+    let (bucket, time) = bucket(quota!("10/1s"), WaitOptions::new().relief(None));
+    bucket.try_acquire(10).unwrap();
+    let mut large = waiting(&bucket, 10);
+    let mut small = waiting(&bucket, 1);
+    assert_eq!(time.sleepers(), 1, "the head sleeps for all");
+    time.advance(Duration::from_millis(999));
+    assert!(large.run().is_none() && small.run().is_none());
+    time.advance(Duration::from_millis(1));
+    assert!(granted(large.run()));
+    assert!(small.run().is_none());
+    time.advance(Duration::from_millis(100));
+    assert!(granted(small.run()));
+    assert_eq!((bucket.waiters(), time.sleepers()), (0, 0), "nothing is left");
+}
+
+#[test]
+fn b06_who_leaves_holds_nothing_and_those_behind_move_up() {
+    let (bucket, time) = bucket(quota!("10/1s"), WaitOptions::new().relief(None));
+    bucket.try_acquire(10).unwrap();
+    let large = waiting(&bucket, 10);
+    let mut small = waiting(&bucket, 1);
+    time.advance(Duration::from_millis(200));
+    drop(large);
+    assert!(granted(small.run()));
+    assert_eq!(bucket.limiter().inspect_at(time.now()).level, 1);
+    assert_eq!((bucket.waiters(), time.sleepers()), (0, 0));
+}
+
+#[test]
+fn b06_who_leaves_after_it_was_granted_passes_it_on() {
+    let (bucket, time) = bucket(quota!("10/1s"), WaitOptions::new().relief(None));
+    bucket.try_acquire(10).unwrap();
+    let first = waiting(&bucket, 2);
+    let mut second = waiting(&bucket, 2);
+    time.advance(Duration::from_millis(200));
+    // Granted by whoever looks, and not polled since.
+    bucket.recheck();
+    assert_eq!(bucket.limiter().inspect_at(time.now()).level, 0);
+    assert!(second.run().is_none());
+    drop(first);
+    assert!(granted(second.run()));
+    assert_eq!(bucket.limiter().inspect_at(time.now()).level, 0);
+}
+
+#[test]
+fn b05_a_timeout_ends_the_wait_and_takes_nothing() {
+    let (bucket, time) = bucket(quota!("10/1s"), WaitOptions::new().relief(None));
+    bucket.try_acquire(10).unwrap();
+    let first = waiting(&bucket, 5);
+    let mut hasty = Waiter::new(bucket.acquire_timeout_owned(5, Duration::from_millis(999)));
+    let Poll::Ready(Err(Denied::RateLimited { retry_after })) = hasty.poll() else { panic!("too short a time") };
+    assert_eq!(retry_after, Duration::from_secs(1));
+    let mut patient = Waiter::new(bucket.acquire_timeout_owned(5, Duration::from_secs(1)));
+    assert!(patient.poll().is_pending());
+    // Another one barges in.
+    time.advance(Duration::from_millis(300));
+    bucket.try_acquire(1).unwrap();
+    time.advance(Duration::from_millis(700));
+    let Some(Err(Denied::RateLimited { retry_after })) = patient.run() else { panic!("its time is over") };
+    assert_eq!(retry_after, Duration::from_millis(100));
+    drop(first);
+    assert_eq!((bucket.waiters(), time.sleepers()), (0, 0));
+    // `first` had been granted its five, and gave them back.
+    assert_eq!(bucket.limiter().inspect_at(time.now()).level, 9);
+}
+
+#[test]
+fn b05_zero_succeeds_only_if_it_is_free_now() {
+    let (bucket, _) = bucket(quota!("10/1s"), WaitOptions::new());
+    let mut waiter = Waiter::new(bucket.acquire_timeout_owned(10, Duration::ZERO));
+    assert!(matches!(waiter.poll(), Poll::Ready(Ok(_))));
+    let mut waiter = Waiter::new(bucket.acquire_timeout_owned(1, Duration::ZERO));
+    assert!(matches!(waiter.poll(), Poll::Ready(Err(Denied::RateLimited { .. }))));
+}
+
+#[test]
+fn b03_what_can_never_be_fails_at_once_though_others_wait() {
+    let (bucket, _) = bucket(quota!("10/1s"), WaitOptions::new());
+    bucket.try_acquire(10).unwrap();
+    let _first = waiting(&bucket, 10);
+    let mut waiter = Waiter::new(bucket.acquire_owned(11));
+    assert_eq!(waiter.poll(), Poll::Ready(Err(Denied::CostExceedsLimit { cost: 11, limit: 10 })));
+    assert_eq!(bucket.waiters(), 1);
+}
+
+#[test]
+fn giving_back_wakes_whom_it_concerns() {
+    let (bucket, time) = bucket(quota!("1/1h burst 10"), WaitOptions::new().relief(None));
+    let admitted = bucket.try_acquire(10).unwrap();
+    let mut first = waiting(&bucket, 3);
+    let mut second = waiting(&bucket, 3);
+    bucket.give_back(4, admitted);
+    assert!(granted(first.run()));
+    assert!(second.run().is_none());
+    assert_eq!(time.next_wake(), Some(Nanos::from_secs(2 * 3600)), "the second one is in charge of time");
+    bucket.give_back(2, admitted);
+    assert!(granted(second.run()));
+}
+
+#[test]
+fn giving_back_too_little_makes_the_head_sleep_less() {
+    let (bucket, time) = bucket(quota!("1/1h burst 10"), WaitOptions::new().relief(None));
+    let admitted = bucket.try_acquire(10).unwrap();
+    let mut waiter = waiting(&bucket, 3);
+    assert_eq!(time.next_wake(), Some(Nanos::from_secs(3 * 3600)));
+    bucket.give_back(1, admitted);
+    assert!(waiter.run().is_none());
+    assert_eq!(time.next_wake(), Some(Nanos::from_secs(2 * 3600)));
+}
+
+#[test]
+fn closing_ends_every_wait() {
+    let (bucket, time) = bucket(quota!("1/1h"), WaitOptions::new());
+    bucket.try_acquire(1).unwrap();
+    let mut waiters: Vec<_> = (0..100).map(|_| waiting(&bucket, 1)).collect();
+    bucket.close();
+    for waiter in &mut waiters {
+        assert_eq!(waiter.run(), Some(Err(Denied::Closed)));
+    }
+    assert_eq!(bucket.try_acquire(1), Err(Denied::Closed));
+    assert_eq!(Waiter::new(bucket.acquire_owned(1)).poll(), Poll::Ready(Err(Denied::Closed)));
+    assert_eq!((bucket.waiters(), time.sleepers()), (0, 0));
+}
+
+#[test]
+fn a_full_queue_refuses_or_makes_room() {
+    let (bucket, _) = bucket(quota!("1/1h"), WaitOptions::new().bound(2));
+    bucket.try_acquire(1).unwrap();
+    let _both = (waiting(&bucket, 1), waiting(&bucket, 1));
+    assert_eq!(Waiter::new(bucket.acquire_owned(1)).poll(), Poll::Ready(Err(Denied::QueueFull)));
+
+    let (bucket, _) = self::bucket(quota!("1/1h"), WaitOptions::new().bound(2).evict_oldest(true));
+    bucket.try_acquire(1).unwrap();
+    let (mut oldest, _second) = (waiting(&bucket, 1), waiting(&bucket, 1));
+    let _third = waiting(&bucket, 1);
+    assert_eq!(oldest.run(), Some(Err(Denied::QueueFull)));
+    assert_eq!(bucket.waiters(), 2);
+}
+
+#[test]
+fn b07_try_acquire_barges_or_queues() {
+    let (bucket, time) = bucket(quota!("10/1s"), WaitOptions::new());
+    bucket.try_acquire(10).unwrap();
+    let _first = waiting(&bucket, 10);
+    time.advance(Duration::from_millis(500));
+    assert!(bucket.try_acquire(1).is_ok());
+
+    let (bucket, time) = self::bucket(quota!("10/1s"), WaitOptions::new().fair(true));
+    bucket.try_acquire(10).unwrap();
+    let _first = waiting(&bucket, 10);
+    time.advance(Duration::from_millis(500));
+    let retry_after = Duration::from_millis(600);
+    assert_eq!(bucket.try_acquire(1), Err(Denied::RateLimited { retry_after }));
+}
+
+#[test]
+fn b06_a_head_that_is_never_polled_again_holds_up_nobody_for_long() {
+    let (bucket, time) = bucket(quota!("10/1s"), WaitOptions::new());
+    bucket.try_acquire(10).unwrap();
+    let stuck: Vec<_> = (0..50).map(|_| waiting(&bucket, 1)).collect();
+    let mut waiter = waiting(&bucket, 1);
+    // Its turn comes after 5.1 s, and the stuck ones are woken and do not move.
+    time.advance(Duration::from_millis(5_100));
+    assert!(waiter.run().is_none());
+    time.advance(Duration::from_millis(100));
+    assert!(granted(waiter.run()));
+    drop(stuck);
+    assert_eq!((bucket.waiters(), time.sleepers()), (0, 0));
+    assert_eq!(bucket.limiter().inspect_at(time.now()).level, 10);
+}
+
+#[test]
+fn a_leaked_head_is_passed_by_whoever_calls() {
+    let (bucket, time) = bucket(quota!("10/1s"), WaitOptions::new().relief(None));
+    bucket.try_acquire(10).unwrap();
+    let leaked = waiting(&bucket, 1);
+    core::mem::forget(leaked);
+    let mut waiter = waiting(&bucket, 1);
+    time.advance(Duration::from_secs(1));
+    assert!(waiter.run().is_none());
+    bucket.recheck();
+    assert!(granted(waiter.run()));
+}
+
+#[test]
+fn d04_an_hour_is_waited_in_no_time() {
+    let (bucket, time) = bucket(quota!("1/1h"), WaitOptions::new());
+    bucket.try_acquire(1).unwrap();
+    let mut waiter = waiting(&bucket, 1);
+    time.advance(Duration::from_secs(3600) - Duration::from_nanos(1));
+    assert!(waiter.run().is_none());
+    time.advance(Duration::from_nanos(1));
+    assert!(granted(waiter.run()));
+}
