@@ -30,7 +30,7 @@ impl<C, O: Observer> AdjustableBucket<C, O> {
     /// that refill; [`reserve`](Self::reserve) instead where that matters. No more than the capacity and the debt of the quota
     /// in force is given back at a time, and without one nothing is. No clock is read.
     pub fn refund(&self, cost: u64) {
-        let counted = self.update(self.cell.read(), |account, rule| match rule.step() {
+        let counted = self.update(|account, rule| match rule.step() {
             Ok(step) => (Account { state: step.refund(account.state, cost), ..account }, true),
             Err(_) => (account, false),
         });
@@ -44,7 +44,7 @@ impl<C, O: Observer> AdjustableBucket<C, O> {
     ///
     /// Without a limit all of it counts as charged; under [`Limit::DenyAll`] none of it does.
     pub fn debit_at(&self, now: Nanos, cost: u64) -> Debit {
-        self.tell_debit(now, self.debit_from(self.cell.read(), now, cost))
+        self.tell_debit(now, self.update(|account, rule| debited(account, rule, now, cost)))
     }
 
     fn tell_debit(&self, now: Nanos, (debit, counted): (Debit, bool)) -> Debit {
@@ -66,20 +66,46 @@ impl<C, O: Observer> AdjustableBucket<C, O> {
 impl<C: Clock, O: Observer> AdjustableBucket<C, O> {
     /// Takes `cost` tokens now, or nothing.
     ///
-    /// Without a limit the request is admitted at [`Nanos::ZERO`]: no clock is read and nobody is told.
+    /// A denial is right at an instant within the call, however long the caller was suspended in it: who is overtaken between
+    /// reading the clock and deciding reads it again before it is denied. Without a limit the request is admitted at
+    /// [`Nanos::ZERO`]: no clock is read and nobody is told.
     ///
     /// # Errors
     /// As [`try_acquire_at`](Self::try_acquire_at).
     #[inline]
     pub fn try_acquire(&self, cost: u64) -> Decision {
-        let (seen, now) = self.look();
-        self.tell(now, cost, self.take_from(seen, now, cost))
+        let (now, decision) = self.decide_by_clock(|seen, now| self.take_from(seen, now, cost));
+        self.tell(now, cost, decision)
     }
 
     /// Takes `cost` tokens now whether or not they are there. See [`debit_at`](Self::debit_at).
+    ///
+    /// What is told as unpaid could be paid for at no instant within the call.
     pub fn debit(&self, cost: u64) -> Debit {
-        let (seen, now) = self.look();
-        self.tell_debit(now, self.debit_from(seen, now, cost))
+        loop {
+            let (seen, now) = self.look();
+            let change = |account: Account, rule: &Rule| debited(account, rule, now, cost);
+            if let Some(debit) = self.update_from(seen, change, is_short) {
+                return self.tell_debit(now, debit);
+            }
+        }
+    }
+
+    /// What `decide` answers to what there is, and the reading that it did so at.
+    ///
+    /// A caller may be suspended between reading the clock and deciding, while others take at later readings what refill has
+    /// brought since. So what there is is read before the clock: who is denied by it lacked that much then, and no less at the
+    /// reading. Who is denied by what others have made of it looks again, and reads the clock again.
+    #[inline(always)]
+    pub(super) fn decide_by_clock(&self, decide: impl Fn(Snapshot, Nanos) -> (Decision, Met)) -> (Nanos, Decision) {
+        loop {
+            let (seen, now) = self.look();
+            match decide(seen, now) {
+                // Another caller has changed it meanwhile: as a whole, calls make progress.
+                (Err(Denied::RateLimited { .. }), Met::Another) => {}
+                (decision, _) => return (now, decision),
+            }
+        }
     }
 }
 
@@ -94,70 +120,105 @@ impl<C, O> AdjustableBucket<C, O> {
         cost: u64,
         change: impl Fn(Account, &BucketStep, u64, u64) -> Option<(Account, u64)>,
         denial: impl Fn(Account, &BucketStep, u64, Nanos, u64) -> Denied,
-    ) -> Decision {
+    ) -> (Decision, Met) {
+        let mut met = Met::Seen;
         loop {
             let step = match seen.rule.step() {
                 Ok(step) => step,
-                Err(kind) => return without_quota(kind, now),
+                Err(kind) => return (without_quota(kind, now), met),
             };
             let accrued = step.accrued(now);
             let Some((next, left)) = change(seen.account(), step, accrued, cost) else {
-                return Err(denial(seen.account(), step, accrued, now, cost));
+                return (Err(denial(seen.account(), step, accrued, now, cost)), met);
             };
             if cost == 0 {
-                return Ok(step.admission(now, left));
+                return (Ok(step.admission(now, left)), met);
             }
             match self.cell.replace(&seen, next) {
-                None => return Ok(step.admission(now, left)),
-                Some(now_there) => seen = now_there,
+                None => return (Ok(step.admission(now, left)), met),
+                Some(now_there) => (seen, met) = (now_there, Met::Another),
             }
         }
     }
 
     /// Changes the account, whatever it is; `change` also tells what to answer.
-    pub(super) fn update<A>(&self, mut seen: Snapshot, change: impl Fn(Account, &Rule) -> (Account, A)) -> A {
+    pub(super) fn update<A>(&self, change: impl Fn(Account, &Rule) -> (Account, A)) -> A {
         loop {
-            let (next, answer) = change(seen.account(), &seen.rule);
-            if next == seen.account() {
+            if let Some(answer) = self.update_from(self.cell.read(), &change, |_| false) {
                 return answer;
             }
+        }
+    }
+
+    /// The same from what was `seen` on; but where it is another one, and the answer to that `is_short`, nothing is changed
+    /// or answered: see [`decide_by_clock`](Self::decide_by_clock).
+    pub(super) fn update_from<A>(
+        &self,
+        mut seen: Snapshot,
+        change: impl Fn(Account, &Rule) -> (Account, A),
+        is_short: impl Fn(&A) -> bool,
+    ) -> Option<A> {
+        let mut met = Met::Seen;
+        loop {
+            let (next, answer) = change(seen.account(), &seen.rule);
+            if met == Met::Another && is_short(&answer) {
+                return None;
+            }
+            if next == seen.account() {
+                return Some(answer);
+            }
             match self.cell.replace(&seen, next) {
-                None => return answer,
-                Some(now_there) => seen = now_there,
+                None => return Some(answer),
+                Some(now_there) => (seen, met) = (now_there, Met::Another),
             }
         }
     }
 
     #[inline]
     pub(crate) fn take_silently(&self, now: Nanos, cost: u64) -> Decision {
-        self.take_from(self.cell.read(), now, cost)
+        self.take_from(self.cell.read(), now, cost).0
     }
 
     #[inline(always)]
-    pub(super) fn take_from(&self, seen: Snapshot, now: Nanos, cost: u64) -> Decision {
+    fn take_from(&self, seen: Snapshot, now: Nanos, cost: u64) -> (Decision, Met) {
         self.obtain(seen, now, cost, Account::take, Account::denial)
     }
 
     #[inline]
     pub(crate) fn hold_silently(&self, now: Nanos, cost: u64) -> Decision {
-        self.hold_from(self.cell.read(), now, cost)
+        self.hold_from(self.cell.read(), now, cost).0
     }
 
     #[inline]
-    pub(super) fn hold_from(&self, seen: Snapshot, now: Nanos, cost: u64) -> Decision {
+    pub(super) fn hold_from(&self, seen: Snapshot, now: Nanos, cost: u64) -> (Decision, Met) {
         self.obtain(seen, now, cost, Account::hold, Account::hold_denial)
     }
+}
 
-    fn debit_from(&self, seen: Snapshot, now: Nanos, cost: u64) -> (Debit, bool) {
-        self.update(seen, |account, rule| match rule.step() {
-            Ok(step) => {
-                let (next, debit) = account.debit(step, now, cost);
-                (next, (debit, true))
-            }
-            Err(Kind::Unlimited) => (account, (Debit { charged: cost, unpaid: 0 }, false)),
-            Err(_) => (account, (Debit { charged: 0, unpaid: cost }, false)),
-        })
+/// The account after a debit; also tells whether anything was counted.
+fn debited(account: Account, rule: &Rule, now: Nanos, cost: u64) -> (Account, (Debit, bool)) {
+    match rule.step() {
+        Ok(step) => {
+            let (next, debit) = account.debit(step, now, cost);
+            (next, (debit, true))
+        }
+        Err(Kind::Unlimited) => (account, (Debit { charged: cost, unpaid: 0 }, false)),
+        Err(_) => (account, (Debit { charged: 0, unpaid: cost }, false)),
     }
+}
+
+/// What a call decided on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Met {
+    /// What it had seen.
+    Seen,
+    /// What another caller has put in its place.
+    Another,
+}
+
+/// Whether a debit could not be paid in full.
+pub(super) fn is_short((debit, _): &(Debit, bool)) -> bool {
+    debit.unpaid > 0
 }
 
 impl Snapshot {

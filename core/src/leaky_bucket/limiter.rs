@@ -60,8 +60,9 @@ use crate::{Clock, Nanos};
 /// ```
 pub struct LeakyBucket<C, O = ()> {
     step: LeakyBucketStep,
-    // Every operation on the word is relaxed: it is the whole state and publishes nothing else, and all
-    // read-modify-writes of one word are in one total order, in which each decision is right.
+    // The word is the whole state, and all read-modify-writes of one word are in one total order, in which each decision is
+    // right. What takes is a release and what is read before a clock an acquire, for the readings alone: so whoever meets a
+    // slot that was taken reads a clock no earlier than its taker did. Everything else is relaxed.
     state: AtomicU64,
     clock: C,
     observer: O,
@@ -139,15 +140,8 @@ impl<C, O: Observer> LeakyBucket<C, O> {
     /// refusal takes nothing.
     #[inline]
     pub fn try_acquire_at(&self, now: Nanos, cost: u64) -> Result<Departure, Denied> {
-        let decision = self.take(now, cost);
-        match &decision {
-            Ok((departure, after)) => {
-                let left = Remaining::Exactly(self.step.inspect(*after, now).level);
-                self.observer.admitted(now, cost, &Admitted::new(left, departure.at));
-            }
-            Err(denied) => self.observer.denied(now, cost, denied),
-        }
-        decision.map(|(departure, _)| departure)
+        let (decision, _) = self.take_from(self.state.load(Ordering::Relaxed), now, cost);
+        self.report(now, cost, decision)
     }
 
     /// Gives the slot of `departure` up: for an item that will not depart.
@@ -174,31 +168,59 @@ impl<C, O: Observer> LeakyBucket<C, O> {
         }
     }
 
+    /// Takes a slot after `current` or after what has replaced it; also tells what was decided on.
     #[inline]
-    fn take(&self, now: Nanos, cost: u64) -> Result<(Departure, LeakyBucketState), Denied> {
-        let mut current = self.state.load(Ordering::Relaxed);
+    fn take_from(&self, mut current: u64, now: Nanos, cost: u64) -> (Slot, u64) {
         loop {
             let (next, decision) = self.step.try_acquire(LeakyBucketState::from_bits(current), now, cost);
-            let departure = decision?;
+            let departure = match decision {
+                Ok(departure) => departure,
+                Err(denied) => return (Err(denied), current),
+            };
             if cost == 0 {
-                return Ok((departure, next));
+                return (Ok((departure, next)), current);
             }
-            match self.state.compare_exchange_weak(current, next.to_bits(), Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return Ok((departure, next)),
+            match self.state.compare_exchange_weak(current, next.to_bits(), Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return (Ok((departure, next)), current),
                 Err(seen) => current = seen,
             }
         }
+    }
+
+    #[inline]
+    fn report(&self, now: Nanos, cost: u64, decision: Slot) -> Result<Departure, Denied> {
+        match &decision {
+            Ok((departure, after)) => {
+                let left = Remaining::Exactly(self.step.inspect(*after, now).level);
+                self.observer.admitted(now, cost, &Admitted::new(left, departure.at));
+            }
+            Err(denied) => self.observer.denied(now, cost, denied),
+        }
+        decision.map(|(departure, _)| departure)
     }
 }
 
 impl<C: Clock, O: Observer> LeakyBucket<C, O> {
     /// Gives an item of `cost` tokens that arrives now its departure, or refuses it.
     ///
+    /// A refusal is right at an instant within the call, however long the caller was suspended in it: who is overtaken between
+    /// reading the clock and deciding reads it again before it is refused.
+    ///
     /// # Errors
     /// As [`try_acquire_at`](Self::try_acquire_at).
     #[inline]
     pub fn try_acquire(&self, cost: u64) -> Result<Departure, Denied> {
-        self.try_acquire_at(self.clock.now(), cost)
+        loop {
+            // Read before the clock: what is refused by this word found the queue full when it was read. What is refused by
+            // another one is refused at a reading from before others took their slots, so the clock is read again.
+            let seen = self.state.load(Ordering::Acquire);
+            let now = self.clock.now();
+            match self.take_from(seen, now, cost) {
+                // Another caller has changed the word meanwhile: as a whole, calls make progress.
+                (Err(Denied::RateLimited { .. }), decided_on) if decided_on != seen => {}
+                (decision, _) => return self.report(now, cost, decision),
+            }
+        }
     }
 
     /// How long an item of `cost` would wait now; takes nothing and tells nobody.
@@ -216,6 +238,9 @@ impl<C: Clock, O: Observer> LeakyBucket<C, O> {
         self.inspect_at(self.clock.now())
     }
 }
+
+/// A departure and the state after it.
+type Slot = Result<(Departure, LeakyBucketState), Denied>;
 
 impl<C, O> fmt::Debug for LeakyBucket<C, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -226,15 +226,20 @@ impl<S: Shards, C, I: ShardId, O: Observer> ShardedWindow<S, C, I, O> {
 impl<S: Shards, C: Clock, I: ShardId, O: Observer> ShardedWindow<S, C, I, O> {
     /// Takes `cost` now, or nothing.
     ///
-    /// Without a limit the request is admitted at [`Nanos::ZERO`]: no clock is read and nobody is told.
+    /// A denial is right at an instant within the call, however long the caller was suspended in it: the clock is read again
+    /// before one. Without a limit the request is admitted at [`Nanos::ZERO`]: no clock is read and nobody is told.
     ///
     /// # Errors
     /// As [`try_acquire_at`](Self::try_acquire_at).
     #[inline(always)]
     pub fn try_acquire(&self, cost: u64) -> Decision {
         match self.limit.rule {
+            Rule::Step(_) => {
+                let (now, decision) = self.counts.try_acquire_by(&self.clock, cost, &self.shard_id);
+                report(&self.observer, now, cost, decision)
+            }
             Rule::Unlimited => Ok(Admitted::new(Remaining::Unlimited, Nanos::ZERO)),
-            _ => self.try_acquire_at(self.clock.now(), cost),
+            Rule::DenyAll => report(&self.observer, self.clock.now(), cost, Err(Denied::Closed)),
         }
     }
 

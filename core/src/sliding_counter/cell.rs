@@ -3,9 +3,9 @@
 use core::fmt;
 
 use super::{SlidingCounterState, SlidingCounterStep};
-use crate::decision::Decision;
+use crate::decision::{Decision, Denied};
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
-use crate::{Inspection, Nanos};
+use crate::{Clock, Inspection, Nanos};
 
 /// One sliding counter's state, shared by any number of callers: eight bytes.
 ///
@@ -28,9 +28,10 @@ use crate::{Inspection, Nanos};
 /// ```
 #[derive(Default)]
 pub struct SlidingCounterCell {
-    // Every operation on the word is relaxed: it is the whole state and publishes nothing else, and all
-    // read-modify-writes of one word are in one total order, in which each decision is right. A word that comes back is the
-    // same state again, so a swap that finds it is right too.
+    // The word is the whole state, and all read-modify-writes of one word are in one total order, in which each decision is
+    // right. A word that comes back is the same state again, so a swap that finds it is right too. What takes is a release and
+    // what is read before a clock an acquire, for the readings alone: so whoever meets what was taken reads a clock no earlier
+    // than its taker did. Everything else is relaxed.
     state: AtomicU64,
 }
 
@@ -53,20 +54,43 @@ impl SlidingCounterCell {
     /// [`Denied`](crate::Denied) says whether to come back and when.
     #[inline]
     pub fn try_acquire(&self, step: &SlidingCounterStep, now: Nanos, cost: u64) -> Decision {
-        let mut current = self.state.load(Ordering::Relaxed);
+        self.take_from(self.state.load(Ordering::Relaxed), step, now, cost).0
+    }
+
+    /// The same at a reading of `clock`, and that reading.
+    ///
+    /// A caller may be suspended between reading the clock and deciding, while others take at later readings what was let go
+    /// since. So the word is read before the clock: if it is by this word that the request is denied, the estimate was too
+    /// large when it was read, and no smaller than at the reading. If it is by another, the clock is read again.
+    #[inline]
+    pub(super) fn try_acquire_by(&self, step: &SlidingCounterStep, clock: &impl Clock, cost: u64) -> (Nanos, Decision) {
+        loop {
+            let seen = self.state.load(Ordering::Acquire);
+            let now = clock.now();
+            match self.take_from(seen, step, now, cost) {
+                // Another caller has changed the word meanwhile: as a whole, calls make progress.
+                (Err(Denied::RateLimited { .. }), decided_on) if decided_on != seen => {}
+                (decision, _) => return (now, decision),
+            }
+        }
+    }
+
+    /// Takes `cost` from `current` or from what has replaced it; also tells what was decided on.
+    #[inline(always)]
+    fn take_from(&self, mut current: u64, step: &SlidingCounterStep, now: Nanos, cost: u64) -> (Decision, u64) {
         loop {
             let state = SlidingCounterState::from_bits(current);
             let met = step.met_at(state, now);
             let Some((next, left)) = step.take(state, &met, cost) else {
-                return Err(step.denial(&met, now, cost));
+                return (Err(step.denial(&met, now, cost)), current);
             };
             // A cost of 0 changes nothing.
             if cost == 0 {
-                return Ok(step.admission(&met, now, left));
+                return (Ok(step.admission(&met, now, left)), current);
             }
             let next = next.to_bits();
-            match self.state.compare_exchange_weak(current, next, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return Ok(step.admission(&met, now, left)),
+            match self.state.compare_exchange_weak(current, next, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return (Ok(step.admission(&met, now, left)), current),
                 Err(seen) => current = seen,
             }
         }

@@ -200,15 +200,21 @@ impl<C, O: Observer> SlidingCounter<C, O> {
 impl<C: Clock, O: Observer> SlidingCounter<C, O> {
     /// Takes `cost` now, or nothing.
     ///
-    /// Without a limit the request is admitted at [`Nanos::ZERO`]: no clock is read and nobody is told.
+    /// A denial is right at an instant within the call, however long the caller was suspended in it: who is overtaken between
+    /// reading the clock and deciding reads it again before it is denied. Without a limit the request is admitted at
+    /// [`Nanos::ZERO`]: no clock is read and nobody is told.
     ///
     /// # Errors
     /// As [`try_acquire_at`](Self::try_acquire_at).
     #[inline]
     pub fn try_acquire(&self, cost: u64) -> Decision {
         match &self.rule {
+            Rule::Step(step) => {
+                let (now, decision) = self.cell.try_acquire_by(step, &self.clock, cost);
+                report(&self.observer, now, cost, decision)
+            }
             Rule::Unlimited => Ok(Admitted::new(Remaining::Unlimited, Nanos::ZERO)),
-            _ => self.try_acquire_at(self.clock.now(), cost),
+            Rule::DenyAll => report(&self.observer, self.clock.now(), cost, Err(Denied::Closed)),
         }
     }
 

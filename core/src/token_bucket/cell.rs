@@ -3,9 +3,9 @@
 use core::fmt;
 
 use super::{BucketState, BucketStep, Debit};
-use crate::decision::Decision;
+use crate::decision::{Decision, Denied};
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
-use crate::{Inspection, Nanos};
+use crate::{Clock, Inspection, Nanos};
 
 /// One bucket's state, shared by any number of callers: eight bytes.
 ///
@@ -26,8 +26,10 @@ use crate::{Inspection, Nanos};
 /// ```
 #[derive(Default)]
 pub struct BucketCell {
-    // Every operation on the word is relaxed: it is the whole state and publishes nothing else, and all
-    // read-modify-writes of one word are in one total order, in which each decision is right.
+    // The word is the whole state, and all read-modify-writes of one word are in one total order, in which each decision is
+    // right. What takes is a release and what is read before a clock an acquire, for the readings alone: so whoever meets what
+    // was taken reads a clock no earlier than its taker did. Everything else is relaxed: a refund leaves readings out of it, and
+    // the takers before it are still acquired through it.
     state: AtomicU64,
 }
 
@@ -50,21 +52,44 @@ impl BucketCell {
     /// [`Denied`](crate::Denied) says whether to come back and when.
     #[inline(always)]
     pub fn try_acquire(&self, step: &BucketStep, now: Nanos, cost: u64) -> Decision {
+        self.take_from(self.state.load(Ordering::Relaxed), step, now, cost).0
+    }
+
+    /// The same at a reading of `clock`, and that reading.
+    ///
+    /// A caller may be suspended between reading the clock and deciding, while others take at later readings what refill has
+    /// brought since. So the word is read before the clock: if it is by this word that the request is denied, there was too
+    /// little when it was read, and no more than at the reading. If it is by another, the clock is read again.
+    #[inline(always)]
+    pub(super) fn try_acquire_by(&self, step: &BucketStep, clock: &impl Clock, cost: u64) -> (Nanos, Decision) {
+        loop {
+            let seen = self.state.load(Ordering::Acquire);
+            let now = clock.now();
+            match self.take_from(seen, step, now, cost) {
+                // Another caller has changed the word meanwhile: as a whole, calls make progress.
+                (Err(Denied::RateLimited { .. }), decided_on) if decided_on != seen => {}
+                (decision, _) => return (now, decision),
+            }
+        }
+    }
+
+    /// Takes `cost` from `current` or from what has replaced it; also tells what was decided on.
+    #[inline(always)]
+    fn take_from(&self, mut current: u64, step: &BucketStep, now: Nanos, cost: u64) -> (Decision, u64) {
         let accrued = step.accrued(now);
-        let mut current = self.state.load(Ordering::Relaxed);
         loop {
             let state = BucketState::from_bits(current);
             let Some((next, left)) = step.take(state, accrued, cost) else {
-                return Err(step.denial(state, accrued, now, cost));
+                return (Err(step.denial(state, accrued, now, cost)), current);
             };
             // A cost of 0 changes nothing. (Any other does, and a cost is mostly known to the compiler.)
             if cost == 0 {
-                return Ok(step.admission(now, left));
+                return (Ok(step.admission(now, left)), current);
             }
             let next = next.to_bits();
             // The answer is made after the swap, so that a caller who asks only whether it may pass does not pay for it.
-            match self.state.compare_exchange_weak(current, next, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return Ok(step.admission(now, left)),
+            match self.state.compare_exchange_weak(current, next, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return (Ok(step.admission(now, left)), current),
                 Err(seen) => current = seen,
             }
         }
@@ -89,10 +114,31 @@ impl BucketCell {
         let mut current = self.state.load(Ordering::Relaxed);
         loop {
             let (next, debit) = step.debit(BucketState::from_bits(current), now, cost);
-            match self.state.compare_exchange_weak(current, next.to_bits(), Ordering::Relaxed, Ordering::Relaxed) {
+            match self.state.compare_exchange_weak(current, next.to_bits(), Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return debit,
                 Err(seen) => current = seen,
             }
+        }
+    }
+
+    /// The same at a reading of `clock`, and that reading. What is told as unpaid could not be paid for at that reading either:
+    /// see [`try_acquire_by`](Self::try_acquire_by).
+    #[inline]
+    pub(super) fn debit_by(&self, step: &BucketStep, clock: &impl Clock, cost: u64) -> (Nanos, Debit) {
+        let mut seen = self.state.load(Ordering::Acquire);
+        loop {
+            let now = clock.now();
+            let mut current = seen;
+            seen = loop {
+                let (next, debit) = step.debit(BucketState::from_bits(current), now, cost);
+                if debit.unpaid > 0 && current != seen {
+                    break current;
+                }
+                match self.state.compare_exchange_weak(current, next.to_bits(), Ordering::Release, Ordering::Acquire) {
+                    Ok(_) => return (now, debit),
+                    Err(now_there) => current = now_there,
+                }
+            };
         }
     }
 

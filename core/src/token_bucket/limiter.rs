@@ -195,22 +195,37 @@ impl<C, O: Observer> TokenBucket<C, O> {
 impl<C: Clock, O: Observer> TokenBucket<C, O> {
     /// Takes `cost` tokens now, or nothing.
     ///
-    /// Without a limit the request is admitted at [`Nanos::ZERO`]: no clock is read and nobody is told.
+    /// A denial is right at an instant within the call, however long the caller was suspended in it: who is overtaken between
+    /// reading the clock and deciding reads it again before it is denied. Without a limit the request is admitted at
+    /// [`Nanos::ZERO`]: no clock is read and nobody is told.
     ///
     /// # Errors
     /// As [`try_acquire_at`](Self::try_acquire_at).
     #[inline(always)]
     pub fn try_acquire(&self, cost: u64) -> Decision {
         match &self.rule {
+            Rule::Step(step) => {
+                let (now, decision) = self.cell.try_acquire_by(step, &self.clock, cost);
+                report(&self.observer, now, cost, decision)
+            }
             Rule::Unlimited => Ok(Admitted::new(Remaining::Unlimited, Nanos::ZERO)),
-            _ => self.try_acquire_at(self.clock.now(), cost),
+            Rule::DenyAll => report(&self.observer, self.clock.now(), cost, Err(Denied::Closed)),
         }
     }
 
     /// Takes `cost` tokens now whether or not they are there. See [`debit_at`](Self::debit_at).
+    ///
+    /// What is told as unpaid could be paid for at no instant within the call.
     #[inline]
     pub fn debit(&self, cost: u64) -> Debit {
-        self.debit_at(if let Rule::Step(_) = &self.rule { self.clock.now() } else { Nanos::ZERO }, cost)
+        match &self.rule {
+            Rule::Step(step) => {
+                let (now, debit) = self.cell.debit_by(step, &self.clock, cost);
+                self.observer.debited(now, &debit);
+                debit
+            }
+            Rule::Unlimited | Rule::DenyAll => self.debit_at(Nanos::ZERO, cost),
+        }
     }
 
     /// What [`try_acquire`](Self::try_acquire) would answer, taking nothing and telling nobody.
