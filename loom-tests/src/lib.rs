@@ -16,12 +16,14 @@
 
 pub mod adjustable;
 pub mod bucket;
+mod clocked;
 pub mod counter;
 mod doors;
 pub mod hierarchy;
 pub mod keyed;
 pub mod known_bad;
 mod lock;
+pub mod own_clock;
 pub mod pacer;
 pub mod permits;
 pub mod scripts;
@@ -29,6 +31,10 @@ mod shim;
 mod store;
 pub mod window;
 
+pub use clocked::{
+    Clocked, ClockedAdjustable, ClockedAdjustableDebtor, ClockedBucket, ClockedCounter, ClockedDebtor, ClockedPacer,
+    ClockedShards, ClockedWindow,
+};
 pub use doors::{
     Adjustable, Answer, Bucket, CoreAdjustable, CoreBucket, CoreCounter, CorePacer, CorePermits, CoreTree, CoreWindow,
     Counter, Held, Pacer, Permits, Seat, Taken, Tree, Window,

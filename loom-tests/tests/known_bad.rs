@@ -50,6 +50,15 @@ planted! { CompactBucket: BucketFlaws;
     bucket_refunds_above_capacity: REFUNDS_ABOVE_CAPACITY in bucket::refund_never_above_capacity within 2;
 }
 
+planted! { CompactClocked: ClockedFlaws;
+    /// Others took at a later reading what came until then; by the old one it is missing.
+    clocked_denies_by_an_old_reading: DENIES_BY_AN_OLD_READING in own_clock::overtaken_at_a_later_reading within 2;
+    /// What was seen after the reading is no sign that nobody came between.
+    clocked_reads_the_clock_first: READS_THE_CLOCK_FIRST in own_clock::overtaken_at_a_later_reading within 2;
+    /// The second reading is as old as the first: only the memory orders allow that.
+    clocked_relaxed_word: RELAXED_WORD in own_clock::overtaken_at_a_later_reading within 2;
+}
+
 planted! { CompactAdjustable: AdjustableFlaws;
     /// A hold is replaced by refill, and then comes back on top of it.
     adjustable_hold_is_take: HOLD_IS_TAKE in adjustable::hold_outlives_refill within 2;

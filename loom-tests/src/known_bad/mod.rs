@@ -5,6 +5,7 @@
 
 mod adjustable;
 mod bucket;
+mod clocked;
 mod counter;
 mod hierarchy;
 mod keyed;
@@ -14,6 +15,7 @@ mod window;
 
 pub use adjustable::{AdjustableFlaws, CompactAdjustable};
 pub use bucket::{BucketFlaws, CompactBucket};
+pub use clocked::{ClockedFlaws, CompactClocked};
 pub use counter::{CompactCounter, CounterFlaws};
 pub use hierarchy::{CompactTree, HierarchyFlaws};
 pub use keyed::{CompactStore, StoreFlaws};
@@ -27,6 +29,7 @@ pub struct Sound;
 
 impl AdjustableFlaws for Sound {}
 impl BucketFlaws for Sound {}
+impl ClockedFlaws for Sound {}
 impl CounterFlaws for Sound {}
 impl HierarchyFlaws for Sound {}
 impl PacerFlaws for Sound {}
