@@ -207,14 +207,16 @@ fn a_window_that_has_passed_denies_nobody() {
     two.at_millis(1_000, |window| assert!(window.try_acquire_at(millis(999), 1).is_ok()));
     assert_eq!(two.0.try_acquire(1).map(|admitted| admitted.at), Ok(millis(1_000)));
 
-    // Both were, and the window passes while the caller is suspended: then it was spent at the reading.
+    // Within a window, the wait is told from the latest reading.
     let spent = window::<2>("2/1s");
     assert!(spent.0.try_acquire_at(millis(0), 2).is_ok());
     spent.clock().set_millis(400);
-    spent.at_millis(1_000, |_| {});
-    assert_eq!(spent.0.try_acquire(1).unwrap_err().retry_after(), Some(Duration::from_millis(600)));
+    spent.at_millis(900, |_| {});
+    assert_eq!(spent.0.try_acquire(1).unwrap_err().retry_after(), Some(Duration::from_millis(100)));
+    assert_eq!(spent.readings(), 2);
+    // What never fits needs no second reading.
+    assert!(spent.0.try_acquire(3).unwrap_err().is_final());
     assert_eq!(spent.readings(), 1);
-    assert_eq!(spent.0.try_acquire(1).map(|admitted| admitted.at), Ok(millis(1_000)));
 }
 
 #[test]
@@ -228,7 +230,11 @@ fn a_decision_reads_the_clock_once_where_nobody_overtakes_it() {
         assert_eq!((bucket.0.try_acquire(1).is_ok(), bucket.readings()), (is_admitted, 1));
         assert_eq!((slow.0.try_acquire(1).is_ok(), slow.readings()), (is_admitted, 1));
         assert_eq!((counter.0.try_acquire(1).is_ok(), counter.readings()), (is_admitted, 1));
-        assert_eq!((shards.0.try_acquire(1).is_ok(), shards.readings()), (is_admitted, 1));
+        // But for what a window denies.
+        assert_eq!(
+            (shards.0.try_acquire(1).is_ok(), shards.readings()),
+            (is_admitted, if is_admitted { 1 } else { 2 })
+        );
     }
     // Without a limit none is read, and where all is denied one is, for the observer.
     for (limit, readings) in [(Limit::Unlimited, 0), (Limit::DenyAll, 1)] {

@@ -55,7 +55,7 @@ fn window_of_two_shards_overtaken() {
     model(Bound::preemptions(3), own_clock::overtaken_by_the_end_of_the_window::<ClockedShards>);
 }
 
-// 3 threads, up to 1 preemption: TODO interleavings, TODO s.
+// 3 threads, up to 1 preemption: 12082 interleavings, 3 s.
 #[test]
 fn window_overtaken_twice() {
     model(Bound::preemptions(1), own_clock::two_overtaken_by_the_end_of_the_window::<ClockedShards>);

@@ -125,29 +125,23 @@ impl<S: Shards> Counts<S> {
     #[inline(always)]
     pub(super) fn try_acquire(&self, now: Nanos, cost: u64, shard_id: &impl ShardId) -> Decision {
         let start = self.first_shard(shard_id);
-        match self.take(start, self.read(start), cost, |word| self.layout.met_at(word, now)) {
+        match self.take(start, cost, |word| self.layout.met_at(word, now)) {
             Ok(word) => Ok(self.admitted(start, word, now)),
-            Err(_) => self.search(self.layout.base_of(now), &|| now, cost, start, shard_id).1,
+            Err(_) => self.search(now, &|| now, cost, start, shard_id).1,
         }
     }
 
     /// The same at a reading of `clock`, and that reading.
     ///
-    /// Where the caller's shard has too little in the window that it counts, the clock is read only after the others were
-    /// seen: a denial then holds for the reading, however long the caller was suspended before.
+    /// A caller may be suspended between reading the clock and deciding, while its window ends and late callers take the last
+    /// of it. So the clock is read again after the sweep by which a request is denied, and costs what an admission does not.
     #[inline(always)]
     pub(super) fn try_acquire_by(&self, clock: &impl Clock, cost: u64, shard_id: &impl ShardId) -> (Nanos, Decision) {
-        let start = self.first_shard(shard_id);
-        let word = self.read(start);
-        let mut base = self.layout.base_in(word);
-        if cost <= self.layout.free(word, self.caps.of(start)) {
-            let now = clock.now();
-            if let Ok(word) = self.take(start, word, cost, |word| self.layout.met_at(word, now)) {
-                return (now, Ok(self.admitted(start, word, now)));
-            }
-            base = self.layout.base_of(now);
+        let (start, now) = (self.first_shard(shard_id), clock.now());
+        match self.take(start, cost, |word| self.layout.met_at(word, now)) {
+            Ok(word) => (now, Ok(self.admitted(start, word, now))),
+            Err(_) => self.search(now, &|| clock.now(), cost, start, shard_id),
         }
-        self.search(base, &|| clock.now(), cost, start, shard_id)
     }
 
     /// What `try_acquire` would answer.
@@ -177,32 +171,25 @@ impl<S: Shards> Counts<S> {
         self.control.release(control, true);
     }
 
-    /// The slow path: the caller's shard was too short. It begins with the window of `base`, which is no later than the first
-    /// reading's or one that was counted in; the clock is read after each sweep. Returns the reading that it decided at, too.
+    /// The slow path: the caller's shard was too short at the reading `now`. `clock` is read again before a denial. Returns the
+    /// reading that decided, too.
     #[cold]
     fn search(
         &self,
-        mut base: u64,
+        mut now: Nanos,
         clock: &impl Fn() -> Nanos,
         cost: u64,
         start: usize,
         shard_id: &impl ShardId,
     ) -> (Nanos, Decision) {
+        let mut base = self.layout.base_of(now);
         if cost > self.limit() {
-            let now = clock();
             return (now, Err(self.layout.denial(base, now, cost)));
         }
         let mut attempt = 0;
         loop {
             let control = self.control.read();
             let seen = self.sweep(base);
-            let now = clock();
-            let base_now = self.layout.base_of(now);
-            if base_now > base {
-                // What a window lacks that has passed, it may have lacked only since.
-                base = base_now;
-                continue;
-            }
             if seen.free >= cost {
                 if let Some((index, word)) = self.take_anywhere(start, base, cost, control) {
                     return (now, Ok(self.admitted(index, word, now)));
@@ -212,7 +199,14 @@ impl<S: Shards> Counts<S> {
                 base = seen.latest;
                 continue;
             } else if self.is_settled(base, control) {
-                return (now, Err(self.layout.denial(base, now, cost)));
+                now = clock();
+                let base_now = self.layout.base_of(now);
+                if base_now <= base {
+                    return (now, Err(self.layout.denial(base, now, cost)));
+                }
+                // What a window that has passed lacks, it may have lacked only since.
+                base = base_now;
+                continue;
             }
             shard_id.give_way(attempt);
             attempt = attempt.saturating_add(1);
@@ -227,7 +221,7 @@ impl<S: Shards> Counts<S> {
             // One that has moved on to a later window is left alone while this one has enough.
             let word = self.layout.met(self.read(index), base);
             if self.layout.base_in(word) == base && self.layout.free(word, self.caps.of(index)) >= cost {
-                if let Ok(word) = self.take(index, self.read(index), cost, |word| self.layout.met(word, base)) {
+                if let Ok(word) = self.take(index, cost, |word| self.layout.met(word, base)) {
                     return Some((index, word));
                 }
             }
@@ -310,12 +304,13 @@ impl<S: Shards> Counts<S> {
         self.shards.shards()[index].word.load(Ordering::Acquire)
     }
 
-    /// Takes `cost` from one shard, whose word is `current` or has replaced it, in the window that `met` says it meets there.
-    /// Returns the shard's word: the new one, or the one that was too short.
+    /// Takes `cost` from one shard, in the window that `met` says it meets there. Returns the shard's word: the new one, or
+    /// the one that was too short.
     #[inline(always)]
-    fn take(&self, index: usize, mut current: u64, cost: u64, met: impl Fn(u64) -> u64) -> Result<u64, u64> {
+    fn take(&self, index: usize, cost: u64, met: impl Fn(u64) -> u64) -> Result<u64, u64> {
         let (word, cap) = (&self.shards.shards()[index].word, self.caps.of(index));
-        // Acquire and release: see the module's text.
+        // Acquire here, and acquire and release below: see the module's text.
+        let mut current = word.load(Ordering::Acquire);
         loop {
             let met = met(current);
             if cost > self.layout.free(met, cap) {

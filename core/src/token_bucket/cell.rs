@@ -62,11 +62,21 @@ impl BucketCell {
     /// little when it was read, and no more than at the reading. If it is by another, the clock is read again.
     #[inline(always)]
     pub(super) fn try_acquire_by(&self, step: &BucketStep, clock: &impl Clock, cost: u64) -> (Nanos, Decision) {
+        let seen = self.state.load(Ordering::Acquire);
+        let now = clock.now();
+        match self.take_from(seen, step, now, cost) {
+            (Err(Denied::RateLimited { .. }), decided_on) if decided_on != seen => self.overtaken(step, clock, cost),
+            (decision, _) => (now, decision),
+        }
+    }
+
+    /// Begins anew: another caller has changed the word meanwhile, so calls as a whole make progress.
+    #[cold]
+    fn overtaken(&self, step: &BucketStep, clock: &impl Clock, cost: u64) -> (Nanos, Decision) {
         loop {
             let seen = self.state.load(Ordering::Acquire);
             let now = clock.now();
             match self.take_from(seen, step, now, cost) {
-                // Another caller has changed the word meanwhile: as a whole, calls make progress.
                 (Err(Denied::RateLimited { .. }), decided_on) if decided_on != seen => {}
                 (decision, _) => return (now, decision),
             }
