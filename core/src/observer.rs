@@ -8,6 +8,9 @@ use crate::{Admitted, Debit, Denied, Limit, Nanos};
 /// between the decision and its return. They should be quick and must not block; two callers' events may arrive in
 /// another order than their decisions took effect. A panic in an observer reaches the caller; the decision stands.
 ///
+/// `refunded` and `settled` may be called in a drop, of a reservation: a panic there while another panic unwinds aborts the process, as
+/// any panic in a drop does then. So does one of any observer that is asked for a decision by code that runs in a drop.
+///
 /// ```
 /// use core::cell::Cell;
 /// use sluicegate_core::{Denied, ManualClock, Nanos, Observer, Quota, TokenBucket};
@@ -40,7 +43,8 @@ pub trait Observer {
         let _ = (now, cost, denied);
     }
 
-    /// `cost` was given back.
+    /// `cost` was given back: as much as came back, which is less than was asked for where that had gone with its window, or
+    /// was never taken. A token bucket reads no clock for it, and so cannot leave out what found it full by then.
     #[inline]
     fn refunded(&self, cost: u64) {
         let _ = cost;

@@ -158,17 +158,17 @@ impl<S: Shards> Counts<S> {
         self.settled_sweep(now, shard_id).1
     }
 
-    /// Gives `cost` back to the window of `taken_at`, as far as that is still counted.
-    pub(super) fn refund(&self, taken_at: Nanos, cost: u64, shard_id: &impl ShardId) {
+    /// Gives `cost` back to the window of `taken_at`, as far as that is still counted, and tells how far.
+    pub(super) fn refund(&self, taken_at: Nanos, cost: u64, shard_id: &impl ShardId) -> u64 {
         let base = self.layout.base_of(taken_at);
         let start = self.first_shard(shard_id);
         if self.shard_count() == 1 {
-            self.give_back(start, base, cost);
-            return;
+            return self.give_back(start, base, cost);
         }
         let control = self.hold(shard_id);
-        self.give_back(start, base, cost);
+        let returned = self.give_back(start, base, cost);
         self.control.release(control, true);
+        returned
     }
 
     /// The slow path: the caller's shard was too short at the reading `now`. `clock` is read again before a denial. Returns the
@@ -345,8 +345,9 @@ impl<S: Shards> Counts<S> {
         }
     }
 
-    /// Gives back up to `cost` of what is counted in the window of `base`. With several shards, only under the flag.
-    fn give_back(&self, start: usize, base: u64, cost: u64) {
+    /// Gives back up to `cost` of what is counted in the window of `base`, and tells how much. With several shards, only under
+    /// the flag.
+    fn give_back(&self, start: usize, base: u64, cost: u64) -> u64 {
         let mut owed = cost;
         let mut index = start;
         for _ in 0..self.shard_count() {
@@ -368,6 +369,7 @@ impl<S: Shards> Counts<S> {
             }
             index = self.next_shard(index);
         }
+        cost - owed
     }
 
     /// Waits for the flag.

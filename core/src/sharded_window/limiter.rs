@@ -186,10 +186,9 @@ impl<S: Shards, C, I: ShardId, O: Observer> ShardedWindow<S, C, I, O> {
         }
     }
 
-    pub(crate) fn refund_silently(&self, taken_at: Nanos, cost: u64) {
-        if self.limit.is_quota() {
-            self.counts.refund(taken_at, cost, &self.shard_id);
-        }
+    /// Tells how much came back, where there is something to count.
+    pub(crate) fn refund_silently(&self, taken_at: Nanos, cost: u64) -> Option<u64> {
+        self.limit.is_quota().then(|| self.counts.refund(taken_at, cost, &self.shard_id))
     }
 
     pub(crate) fn tell(&self, now: Nanos, cost: u64, decision: Decision) {
@@ -216,9 +215,8 @@ impl<S: Shards, C, I: ShardId, O: Observer> ShardedWindow<S, C, I, O> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn refund(&self, taken_at: Nanos, cost: u64) {
-        if self.limit.is_quota() {
-            self.counts.refund(taken_at, cost, &self.shard_id);
-            self.observer.refunded(cost);
+        if let Some(returned) = self.refund_silently(taken_at, cost) {
+            self.observer.refunded(returned);
         }
     }
 }

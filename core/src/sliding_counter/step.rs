@@ -142,17 +142,27 @@ impl SlidingCounterStep {
     /// gone. No more comes back than was taken in that window.
     #[inline]
     pub const fn refund(&self, state: SlidingCounterState, taken_at: Nanos, cost: u64) -> SlidingCounterState {
+        self.give_back(state, taken_at, cost).0
+    }
+
+    /// As [`refund`](Self::refund); also tells how much came back.
+    pub(super) const fn give_back(
+        &self,
+        state: SlidingCounterState,
+        taken_at: Nanos,
+        cost: u64,
+    ) -> (SlidingCounterState, u64) {
         let met = self.unpacked(state);
         let number = self.numbering.times(taken_at.within_horizon());
         // A window's count is a word's low or high half; neither becomes negative, so no bit of another part changes.
         if number == met.number {
             let back = if cost < met.current { cost } else { met.current };
-            SlidingCounterState(state.0 - back)
+            (SlidingCounterState(state.0 - back), back)
         } else if number.saturating_add(1) == met.number {
             let back = if cost < met.previous { cost } else { met.previous };
-            SlidingCounterState(state.0 - (back << self.count_bits))
+            (SlidingCounterState(state.0 - (back << self.count_bits)), back)
         } else {
-            state
+            (state, 0)
         }
     }
 

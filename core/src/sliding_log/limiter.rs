@@ -155,9 +155,14 @@ impl<R: Runs> SlidingLog<R> {
     ///
     /// What has aged out is gone. No more comes back than was taken at that reading, by whomever.
     pub fn refund(&mut self, taken_at: Nanos, cost: u64) {
+        let _ = self.give_back(taken_at, cost);
+    }
+
+    /// As [`refund`](Self::refund); tells how much came back.
+    pub(super) fn give_back(&mut self, taken_at: Nanos, cost: u64) -> u64 {
         let index = self.partition(|run| run.at < taken_at.as_u64());
         let Some(run) = self.run(index).filter(|run| run.at == taken_at.as_u64()) else {
-            return;
+            return 0;
         };
         let end = self.run(index + 1).map_or(self.total, |next| next.before);
         let returned = cost.min(end.wrapping_sub(run.before));
@@ -173,6 +178,7 @@ impl<R: Runs> SlidingLog<R> {
             self.runs.pop_back();
         }
         self.total = self.total.wrapping_sub(returned);
+        returned
     }
 
     /// Whether this log decides as a new one would at every reading from `now` on: a store may forget it.

@@ -65,8 +65,8 @@ impl<L: RawMutex, R, O> SharedSlidingLog<L, R, O> {
 impl<L: RawMutex, R: Runs, O: Observer> SharedSlidingLog<L, R, O> {
     /// Gives back `cost` that was admitted at the reading `taken_at`: see [`SlidingLog::refund`].
     pub fn refund(&self, taken_at: Nanos, cost: u64) {
-        self.log.lock().refund(taken_at, cost);
-        self.observer.refunded(cost);
+        let returned = self.log.lock().give_back(taken_at, cost);
+        self.observer.refunded(returned);
     }
 
     /// Gives memory back that a past peak needed: see [`SlidingLog::shrink`].

@@ -108,11 +108,17 @@ impl BucketCell {
     /// Gives `cost` tokens back, whenever they were taken; the bucket never holds more than its capacity.
     #[inline]
     pub fn refund(&self, step: &BucketStep, cost: u64) {
+        let _ = self.give_back(step, cost);
+    }
+
+    /// As [`refund`](Self::refund); tells how many tokens came back.
+    #[inline]
+    pub(super) fn give_back(&self, step: &BucketStep, cost: u64) -> u64 {
         let mut current = self.state.load(Ordering::Relaxed);
         loop {
-            let next = step.refund(BucketState::from_bits(current), cost).to_bits();
-            match self.state.compare_exchange_weak(current, next, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return,
+            let (next, returned) = step.give_back(BucketState::from_bits(current), cost);
+            match self.state.compare_exchange_weak(current, next.to_bits(), Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return returned,
                 Err(seen) => current = seen,
             }
         }

@@ -15,7 +15,11 @@ use crate::Nanos;
 /// | `Empty` | 0 | 0 |
 ///
 /// What is owed stays owed, also where the new quota allows less debt; but `Full` forgives it, and under `Spent` a larger
-/// capacity pays it off as far as it reaches. (A debt counts up to 2^64 units of the new quota, which no 30 years pay off.)
+/// capacity pays it off as far as it reaches.
+///
+/// A debt counts up to 2^64 units of the new quota; what is above that is forgiven. No quota generates half as many in 30 years, so
+/// under the new quota it makes no difference. It does if yet another change follows: of a debt that goes through a quota so slow
+/// that it could not pay it off in 30 years, what 30 years of that quota could is sure to be left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Inheritance {

@@ -169,8 +169,8 @@ impl<C, O: Observer> TokenBucket<C, O> {
     #[inline]
     pub fn refund(&self, cost: u64) {
         if let Rule::Step(step) = &self.rule {
-            self.cell.refund(step, cost);
-            self.observer.refunded(cost);
+            let returned = self.cell.give_back(step, cost);
+            self.observer.refunded(returned);
         }
     }
 

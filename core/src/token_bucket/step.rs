@@ -126,10 +126,20 @@ impl BucketStep {
     /// [`AdjustableBucket`](crate::AdjustableBucket).
     #[inline]
     pub const fn refund(&self, state: BucketState, cost: u64) -> BucketState {
+        self.give_back(state, cost).0
+    }
+
+    /// As [`refund`](Self::refund); also tells how many tokens came back, a begun one counted whole: all, but for those that no
+    /// bucket has room for, and those that were not taken since the clock's origin.
+    #[inline]
+    pub(crate) const fn give_back(&self, state: BucketState, cost: u64) -> (BucketState, u64) {
         // No state is further ahead of the latest reading, so giving back this much fills any bucket.
         let most = self.quota.capacity() + self.quota.debt();
         let cost = if cost < most { cost } else { most };
-        BucketState(state.0.saturating_sub(cost * self.grid.units_per_token))
+        match state.0.checked_sub(cost * self.grid.units_per_token) {
+            Some(next) => (BucketState(next), cost),
+            None => (BucketState::FULL, state.0.div_ceil(self.grid.units_per_token)),
+        }
     }
 
     /// Takes `cost` tokens at `now` whether or not they are there, for what has already happened, and returns the state to
