@@ -68,8 +68,9 @@ fn what_may_cross_threads() {
         DuplicateLevel:                         true  true  true  true  true;
         FixedShard:                             true  true  true  true  true;
         HashedShard:                            true  true  true  true  true;
-        // Made anew for each request: the levels it refers to need not be shared between threads.
-        Hierarchy<'static, 3>:                  false false true  false false;
+        Hierarchy<'static, 3>:                  true  true  true  false false;
+        Hierarchy<'static, 3, Adjustable>:      true  true  true  true  true;
+        Hierarchy<'static, 3, dyn Holding>:     false false true  false false;
         Inheritance:                            true  true  true  true  true;
         Inspection:                             true  true  true  true  true;
         LeakyBucket<ManualClock>:               true  true  true  true  true;

@@ -1,6 +1,8 @@
 //! Limiters that read their own clock: a caller who is suspended between reading it and deciding is overtaken by others who
 //! take at later readings. What it is denied, it must have lacked at an instant within its call.
 
+mod support;
+
 use core::cell::{Cell, RefCell};
 use core::time::Duration;
 use std::rc::Rc;
@@ -10,6 +12,7 @@ use sluicegate_core::{
     AdjustableBucket, Clock, Debit, Denied, FixedShard, LeakyBucket, Limit, Nanos, Observer, Pacing, Rate, Remaining,
     Shard, ShardedWindow, SlidingCounter, TokenBucket, WindowLimit, quota,
 };
+use support::cases;
 
 /// A clock that suspends its caller after each reading for as long as there is something that happens meanwhile.
 #[derive(Default)]
@@ -273,7 +276,7 @@ fn observers_are_told_once_and_of_the_reading_that_decided() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(cases(300))]
 
     /// Whatever others take meanwhile: who is denied lacked it at the beginning, or right after one of the others.
     #[test]

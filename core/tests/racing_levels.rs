@@ -238,7 +238,7 @@ fn spend(threads: usize, opposite: bool) {
     let tenants: Vec<_> = (0..4).map(|_| level("tenant", quota!("1/30d burst 200"))).collect();
     let admitted = race(threads, |index| {
         let tenant = &tenants[index % 4];
-        let mut given: [&Level<dyn Holding>; 4] = [&levels[0], &levels[1], &levels[2], tenant];
+        let mut given: [&Level<dyn Holding + Send + Sync>; 4] = [&levels[0], &levels[1], &levels[2], tenant];
         if opposite && index % 2 == 1 {
             given.reverse();
         }
@@ -308,7 +308,7 @@ fn c09_no_request_is_denied_by_a_hold_that_comes_to_nothing() {
     );
     let stop = AtomicU64::new(0);
     race(3, |index| {
-        let hierarchy = Hierarchy::new([&outer as &Level<dyn Holding>, &inner]).unwrap();
+        let hierarchy = Hierarchy::of([&outer as &Level<dyn Holding>, &inner]).unwrap();
         if index == 0 {
             while stop.load(Ordering::Relaxed) < 2 {
                 assert!(hierarchy.try_acquire_with_at(Nanos::ZERO, [2, 2], &Never, 1).is_err());

@@ -135,7 +135,7 @@ pub struct CoreTree {
 }
 
 impl CoreTree {
-    fn level(&self, index: usize) -> &Level<dyn Holding> {
+    fn level(&self, index: usize) -> &Level<dyn Holding + Send + Sync> {
         match index {
             0 => &self.outer,
             1 => &self.bucket,

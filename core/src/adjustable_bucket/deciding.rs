@@ -30,12 +30,15 @@ impl<C, O: Observer> AdjustableBucket<C, O> {
     /// that refill; [`reserve`](Self::reserve) instead where that matters. No more than the capacity and the debt of the quota
     /// in force is given back at a time, and without one nothing is. No clock is read.
     pub fn refund(&self, cost: u64) {
-        let counted = self.update(|account, rule| match rule.step() {
-            Ok(step) => (Account { state: step.refund(account.state, cost), ..account }, true),
-            Err(_) => (account, false),
+        let returned = self.update(|account, rule| match rule.step() {
+            Ok(step) => {
+                let (state, returned) = step.give_back(account.state, cost);
+                (Account { state, ..account }, Some(returned))
+            }
+            Err(_) => (account, None),
         });
-        if counted {
-            self.observer.refunded(cost);
+        if let Some(returned) = returned {
+            self.observer.refunded(returned);
         }
     }
 
@@ -184,6 +187,12 @@ impl<C, O> AdjustableBucket<C, O> {
         self.obtain(seen, now, cost, Account::take, Account::denial)
     }
 
+    /// What `hold_silently` would answer.
+    #[inline]
+    pub(crate) fn peek_hold(&self, now: Nanos, cost: u64) -> Decision {
+        self.cell.read().answer(now, cost, Account::hold, Account::hold_denial)
+    }
+
     #[inline]
     pub(crate) fn hold_silently(&self, now: Nanos, cost: u64) -> Decision {
         self.hold_from(self.cell.read(), now, cost).0
@@ -224,14 +233,25 @@ pub(super) fn is_short((debit, _): &(Debit, bool)) -> bool {
 impl Snapshot {
     #[inline(always)]
     pub(super) fn peek(&self, now: Nanos, cost: u64) -> Decision {
+        self.answer(now, cost, Account::take, Account::denial)
+    }
+
+    #[inline(always)]
+    fn answer(
+        &self,
+        now: Nanos,
+        cost: u64,
+        change: impl Fn(Account, &BucketStep, u64, u64) -> Option<(Account, u64)>,
+        denial: impl Fn(Account, &BucketStep, u64, Nanos, u64) -> Denied,
+    ) -> Decision {
         let step = match self.rule.step() {
             Ok(step) => step,
             Err(kind) => return without_quota(kind, now),
         };
         let accrued = step.accrued(now);
-        match self.account().take(step, accrued, cost) {
+        match change(self.account(), step, accrued, cost) {
             Some((_, left)) => Ok(step.admission(now, left)),
-            None => Err(self.account().denial(step, accrued, now, cost)),
+            None => Err(denial(self.account(), step, accrued, now, cost)),
         }
     }
 

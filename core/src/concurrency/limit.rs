@@ -41,7 +41,11 @@ use crate::sync::{AtomicU64, Ordering, const_unless_loom};
 /// Take the permit first and the tokens then. When the tokens are denied, giving the permit back with
 /// [`Permit::ignore`] leaves everything as it was, whatever happened meanwhile, and needs no reading. (For that instant the
 /// permit is in use, and a racing caller may be told so.) The other way round tokens would have to be refunded, and a
-/// window that has passed, or a slot of a leaky bucket that others queue behind, cannot take them back.
+/// window that has passed, or a slot of a leaky bucket that others queue behind, cannot take them back. Where not even that
+/// instant is to be, [`Hierarchy::try_acquire_permit_at`](crate::Hierarchy::try_acquire_permit_at) takes both or neither.
+///
+/// It is no [`Limiter`](crate::Limiter): one leaves what it takes taken, and what is taken here has to be given back, which only a
+/// permit does by itself.
 ///
 /// ```
 /// use sluicegate_core::{ConcurrencyLimit, Denied, ManualClock, Permit, TokenBucket, quota};
@@ -178,26 +182,17 @@ impl<O: PermitObserver> ConcurrencyLimit<O> {
     }
 
     fn take(&self, cost: u64) -> Result<(u32, O::Mark), Denied> {
-        // Relaxed: the swap orders, and a denial orders nothing.
-        let mut current = self.word.load(Ordering::Relaxed);
-        loop {
-            let (usage, taken) = match Usage::from_word(current).take(cost) {
-                Ok(next) => next,
-                Err(denied) => {
-                    self.observer.denied(cost, &denied);
-                    return Err(denied);
-                }
-            };
-            // Acquire, paired with the release in `give_back`: who was let in because another left sees what it did.
-            match self.word.compare_exchange_weak(current, usage.to_word(), Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => {
-                    let unreported = Unreported { limit: self, cost: taken };
-                    let mark = self.observer.acquired(cost, usage);
-                    return Ok((unreported.reported(), mark));
-                }
-                Err(seen) => current = seen,
+        match self.take_silently(cost) {
+            Ok(taken) => Ok(taken.report()),
+            Err(denied) => {
+                self.observer.denied(cost, &denied);
+                Err(denied)
             }
         }
+    }
+
+    pub(crate) fn tell_denied(&self, cost: u64, denied: &Denied) {
+        self.observer.denied(cost, denied);
     }
 
     /// Releases what a permit held, and says how it was used.
@@ -209,6 +204,21 @@ impl<O: PermitObserver> ConcurrencyLimit<O> {
 }
 
 impl<O> ConcurrencyLimit<O> {
+    /// Takes `cost`, or nothing, and tells nobody yet.
+    #[inline]
+    pub(crate) fn take_silently(&self, cost: u64) -> Result<Taken<'_, O>, Denied> {
+        // Relaxed: the swap orders, and a denial orders nothing.
+        let mut current = self.word.load(Ordering::Relaxed);
+        loop {
+            let (usage, cost) = Usage::from_word(current).take(cost)?;
+            // Acquire, paired with the release in `give_back`: who was let in because another left sees what it did.
+            match self.word.compare_exchange_weak(current, usage.to_word(), Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return Ok(Taken { limit: self, cost, usage }),
+                Err(seen) => current = seen,
+            }
+        }
+    }
+
     fn give_back(&self, cost: u32) -> Usage {
         // No borrow from the limit above: what is in use includes this cost. Release: see `take`.
         let before = self.word.fetch_sub(cost.into(), Ordering::Release);
@@ -216,19 +226,30 @@ impl<O> ConcurrencyLimit<O> {
     }
 }
 
-/// A cost that was taken and has no permit yet: if the observer panics, it goes back.
-struct Unreported<'a, O> {
+/// A cost that was taken and has no permit yet. Dropped, also by a panic of the observer, it gives the cost back.
+pub(crate) struct Taken<'a, O> {
     limit: &'a ConcurrencyLimit<O>,
     cost: u32,
+    /// Right after it was taken.
+    usage: Usage,
 }
 
-impl<O> Unreported<'_, O> {
-    fn reported(mut self) -> u32 {
-        core::mem::take(&mut self.cost)
+impl<O> Taken<'_, O> {
+    pub(crate) const fn usage(&self) -> Usage {
+        self.usage
     }
 }
 
-impl<O> Drop for Unreported<'_, O> {
+impl<O: PermitObserver> Taken<'_, O> {
+    /// Tells the observer; from here on a permit has the cost.
+    #[inline]
+    pub(crate) fn report(mut self) -> (u32, O::Mark) {
+        let mark = self.limit.observer.acquired(self.cost.into(), self.usage);
+        (core::mem::take(&mut self.cost), mark)
+    }
+}
+
+impl<O> Drop for Taken<'_, O> {
     #[inline]
     fn drop(&mut self) {
         if self.cost > 0 {

@@ -6,6 +6,7 @@ mod permit;
 mod usage;
 
 pub use limit::ConcurrencyLimit;
+pub(crate) use limit::Taken;
 pub use observer::{Outcome, PermitObserver};
 pub use permit::{Holder, Permit};
 pub use usage::Usage;

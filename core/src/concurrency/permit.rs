@@ -40,7 +40,7 @@ pub struct Permit<H: Holder> {
 
 impl<H: Holder> Permit<H> {
     #[inline]
-    pub(super) const fn new(holder: H, cost: u32, mark: <H::Observer as PermitObserver>::Mark) -> Self {
+    pub(crate) const fn new(holder: H, cost: u32, mark: <H::Observer as PermitObserver>::Mark) -> Self {
         Self { holder, cost, mark, outcome: Some(Outcome::Dropped) }
     }
 

@@ -6,10 +6,26 @@ use crate::adjustable_bucket::AdjustableBucket;
 use crate::decision::{Admitted, Decision, Denied, Remaining};
 use crate::observer::Observer;
 use crate::sharded_window::{ShardedWindow, Shards};
+use crate::sliding_counter::SlidingCounter;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
 use crate::{Limiter, Nanos, ShardId};
 
 /// A limiter that can hold a cost until it is known whether all other levels have theirs.
+///
+/// # Which limiters can be levels
+///
+/// | limiter | as a level | why |
+/// |---|---|---|
+/// | [`AdjustableBucket`] | yes | what is held is not consumed, so letting go leaves no trace |
+/// | [`ShardedWindow`], [`SlidingCounter`], `SharedSlidingLog` | yes | what is given back at the reading it was taken at is exact |
+/// | [`TokenBucket`](crate::TokenBucket) | only as the last | refill may have replaced what comes back, and there is no place in its word to hold it |
+/// | [`ConcurrencyLimit`](crate::ConcurrencyLimit) | only as the last | what is taken needs a [`Permit`](crate::Permit): see [`Hierarchy::try_acquire_permit_at`](super::Hierarchy::try_acquire_permit_at) |
+/// | [`LeakyBucket`](crate::LeakyBucket) | no | its answer is a departure, and a slot that others queue behind cannot be given up |
+///
+/// The last limiter is asked when all levels hold, so it never gives anything back: see
+/// [`Hierarchy::try_acquire_with_at`](super::Hierarchy::try_acquire_with_at). A reference to a limiter that can be a level, and with
+/// the feature `alloc` an `Arc` of one, can be one too; requests that are to wait for one another's holds have to share the
+/// [`Level`], not only the limiter in it.
 ///
 /// # Contract
 ///
@@ -27,8 +43,20 @@ pub trait Holding: Limiter {
     /// # Errors
     /// As [`Limiter::try_acquire_at`].
     fn hold_at(&self, now: Nanos, cost: u64) -> Decision;
+
+    /// What [`hold_at`](Self::hold_at) would answer, holding nothing. For a limiter that can hold whatever it can give, that
+    /// is what [`Limiter::peek_at`] answers, as it is written here.
+    ///
+    /// # Errors
+    /// As `hold_at`.
+    #[inline]
+    fn peek_hold_at(&self, now: Nanos, cost: u64) -> Decision {
+        self.peek_at(now, cost)
+    }
+
     /// What is held counts as taken.
     fn keep(&self, cost: u64, held: &Admitted);
+
     /// What is held is let go.
     fn let_go(&self, cost: u64, held: &Admitted);
 }
@@ -38,7 +66,9 @@ pub trait Holding: Limiter {
 /// A denial waits for holds in flight, so an interrupt handler must not ask a level that the code it interrupts asks.
 ///
 /// Ask a level, not its limiter, for requests that concern this limit alone: see
-/// [`try_acquire_at`](Self::try_acquire_at).
+/// [`try_acquire_at`](Self::try_acquire_at). What the limiter itself is asked for besides, such as a
+/// [`reserve`](AdjustableBucket::reserve) from `limiter()`, is no hold in flight: a level counts it as taken and waits for nothing, because
+/// its end, by whatever the caller does meanwhile, is not some tens of instructions away.
 ///
 /// ```
 /// use sluicegate_core::{AdjustableBucket, Level, ManualClock, Nanos, quota};
@@ -119,12 +149,14 @@ impl<L: Holding + ?Sized> Level<L> {
     /// Takes `cost` at `now` from this level alone, or nothing.
     ///
     /// It looks again as long as a request over several levels holds what is missing here and may yet let go of it: so a
-    /// denial is right at an instant within this call.
+    /// denial is right at an instant within this call. Its [`retry_after`](Denied::retry_after) takes what is in flight for let
+    /// go: it is right if so, and if some is kept, that is what others took meanwhile.
     ///
     /// # Errors
     /// As the limiter's.
     pub fn try_acquire_at(&self, now: Nanos, cost: u64) -> Decision {
-        let decision = self.settled(now, cost, || self.limiter.take_at(now, cost));
+        let decision =
+            self.settled(cost, |cost| self.limiter.take_at(now, cost), |cost| self.limiter.peek_at(now, cost));
         self.limiter.tell(now, cost, &decision);
         decision
     }
@@ -134,42 +166,52 @@ impl<L: Holding + ?Sized> Level<L> {
     /// # Errors
     /// As `try_acquire_at`.
     pub fn peek_at(&self, now: Nanos, cost: u64) -> Decision {
-        self.settled(now, cost, || self.limiter.peek_at(now, cost))
+        let peek = |cost| self.limiter.peek_at(now, cost);
+        self.settled(cost, peek, peek)
     }
 
-    fn settled(&self, now: Nanos, cost: u64, decide: impl Fn() -> Decision) -> Decision {
+    /// The same for a hold.
+    pub(super) fn peek_hold_at(&self, now: Nanos, cost: u64) -> Decision {
+        let peek = |cost| self.limiter.peek_hold_at(now, cost);
+        self.settled(cost, peek, peek)
+    }
+
+    fn settled(&self, cost: u64, decide: impl Fn(u64) -> Decision, peek: impl Fn(u64) -> Decision) -> Decision {
         let mut attempt = 0;
         loop {
             let watch = self.watch();
-            let decision = decide();
-            match decision {
-                Err(denied) if !denied.is_final() && !self.lacks(now, cost, denied, &watch) => {}
-                _ => return decision,
+            let denied = match decide(cost) {
+                Err(denied) if !denied.is_final() => denied,
+                decision => return decision,
+            };
+            if let Some(denied) = right_denial(cost, denied, &watch, &peek) {
+                return Err(denied);
             }
             self.give_way(attempt);
             attempt = attempt.saturating_add(1);
         }
     }
+}
 
-    /// Whether `denied` is right whatever becomes of the holds in flight.
-    fn lacks(&self, now: Nanos, cost: u64, denied: Denied, watch: &Watch<'_>) -> bool {
-        let in_flight = watch.in_flight();
-        if in_flight == 0 {
-            return true;
-        }
-        if in_flight >= cost || in_flight >= UNKNOWN {
-            return false;
-        }
-        // If all of them were let go there would be so much more. What is denied even so is denied for the same reason.
-        let still = self.limiter.peek_at(now, cost - in_flight);
-        let is_same = matches!(
-            (denied, still),
-            (Denied::RateLimited { .. }, Err(Denied::RateLimited { .. }))
-                | (Denied::ConcurrencyLimited, Err(Denied::ConcurrencyLimited))
-        );
-        // And no more than that was in flight at that instant, either.
-        is_same && watch.in_flight() <= in_flight
+/// The denial of `cost` that is right whatever becomes of the holds in flight, if `denied` leads to one.
+fn right_denial(cost: u64, denied: Denied, watch: &Watch<'_>, peek: &impl Fn(u64) -> Decision) -> Option<Denied> {
+    let in_flight = watch.in_flight();
+    if in_flight == 0 {
+        return Some(denied);
     }
+    if in_flight >= cost || in_flight >= UNKNOWN {
+        return None;
+    }
+    // If all of them were let go there would be so much more. What is denied even so is denied for the same reason, and comes
+    // as soon as the rest does.
+    let still = peek(cost - in_flight).err()?;
+    let is_same = matches!(
+        (denied, still),
+        (Denied::RateLimited { .. }, Denied::RateLimited { .. })
+            | (Denied::ConcurrencyLimited, Denied::ConcurrencyLimited)
+    );
+    // And no more than that was in flight at that instant, either.
+    (is_same && watch.in_flight() <= in_flight).then_some(still)
 }
 
 impl<L: fmt::Debug + ?Sized> fmt::Debug for Level<L> {
@@ -206,6 +248,11 @@ impl<C, O: Observer> Holding for AdjustableBucket<C, O> {
     }
 
     #[inline]
+    fn peek_hold_at(&self, now: Nanos, cost: u64) -> Decision {
+        self.peek_hold(now, cost)
+    }
+
+    #[inline]
     fn keep(&self, cost: u64, held: &Admitted) {
         // Without a limit nothing was held.
         if held.remaining != Remaining::Unlimited {
@@ -233,9 +280,56 @@ impl<S: Shards, C, I: ShardId, O: Observer> Holding for ShardedWindow<S, C, I, O
 
     #[inline]
     fn let_go(&self, cost: u64, held: &Admitted) {
-        self.refund_silently(held.at, cost);
+        let _ = self.refund_silently(held.at, cost);
     }
 }
+
+/// What is taken counts in its window, and as the one before in the next, whether it is taken or held; and giving it back to
+/// that window is exact. What is gone with its window cannot be let go, and need not be.
+impl<C, O: Observer> Holding for SlidingCounter<C, O> {
+    #[inline]
+    fn hold_at(&self, now: Nanos, cost: u64) -> Decision {
+        self.take_at(now, cost)
+    }
+
+    #[inline]
+    fn keep(&self, _cost: u64, _held: &Admitted) {}
+
+    #[inline]
+    fn let_go(&self, cost: u64, held: &Admitted) {
+        let _ = self.refund_silently(held.at, cost);
+    }
+}
+
+macro_rules! forward {
+    ($limiter:ty) => {
+        impl<L: Holding + ?Sized> Holding for $limiter {
+            #[inline]
+            fn hold_at(&self, now: Nanos, cost: u64) -> Decision {
+                (**self).hold_at(now, cost)
+            }
+
+            #[inline]
+            fn peek_hold_at(&self, now: Nanos, cost: u64) -> Decision {
+                (**self).peek_hold_at(now, cost)
+            }
+
+            #[inline]
+            fn keep(&self, cost: u64, held: &Admitted) {
+                (**self).keep(cost, held);
+            }
+
+            #[inline]
+            fn let_go(&self, cost: u64, held: &Admitted) {
+                (**self).let_go(cost, held);
+            }
+        }
+    };
+}
+
+forward!(&L);
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+forward!(alloc::sync::Arc<L>);
 
 fn spin(_attempt: u32) {
     crate::sync::spin_loop();

@@ -25,6 +25,7 @@
 //!   nothing hides for some tens of instructions.
 
 mod level;
+mod permit;
 mod request;
 
 pub use level::{Holding, Level};

@@ -46,10 +46,18 @@ use crate::{Limiter, Nanos};
 /// assert_eq!(global.limiter().inspect_at(now).level, 9_999);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Copy)]
-pub struct Hierarchy<'a, const N: usize> {
-    levels: [&'a Level<dyn Holding + 'a>; N],
+pub struct Hierarchy<'a, const N: usize, L: Holding + ?Sized + 'a = dyn Holding + Send + Sync + 'a> {
+    levels: [&'a Level<L>; N],
 }
+
+// Written out, because a derive would ask it of the levels.
+impl<const N: usize, L: Holding + ?Sized> Clone for Hierarchy<'_, N, L> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<const N: usize, L: Holding + ?Sized> Copy for Hierarchy<'_, N, L> {}
 
 /// Which level denied a request, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -77,12 +85,38 @@ pub struct DuplicateLevel {
 impl<'a, const N: usize> Hierarchy<'a, N> {
     /// `levels` from the outermost inwards; at least one, which the compiler checks.
     ///
+    /// They can be of different kinds, and shared by any threads: so the hierarchy can go to another thread, and be held
+    /// across an `await` there.
+    ///
     /// # Errors
     /// [`DuplicateLevel`].
-    pub fn new(levels: [&'a Level<dyn Holding + 'a>; N]) -> Result<Self, DuplicateLevel> {
+    pub fn new(levels: [&'a Level<dyn Holding + Send + Sync + 'a>; N]) -> Result<Self, DuplicateLevel> {
+        Self::of(levels)
+    }
+}
+
+impl<'a, const N: usize, L: Holding + ?Sized> Hierarchy<'a, N, L> {
+    /// The same for levels of one type. `dyn Holding` is such a type too: for limiters of your own that one thread keeps to
+    /// itself, behind a `Cell` perhaps.
+    ///
+    /// ```
+    /// use sluicegate_core::{AdjustableBucket, Hierarchy, Holding, Level, ManualClock, Nanos, quota};
+    ///
+    /// let [outer, inner] =
+    ///     ["outer", "inner"].map(|name| Level::new(name, AdjustableBucket::with_clock(quota!("5/1s"), ManualClock::new())));
+    /// assert!(Hierarchy::of([&outer, &inner])?.try_acquire_at(Nanos::ZERO, [1, 1]).is_ok());
+    ///
+    /// let kept_here: [&Level<dyn Holding>; 2] = [&outer, &inner];
+    /// assert!(Hierarchy::of(kept_here)?.try_acquire_at(Nanos::ZERO, [1, 1]).is_ok());
+    /// # Ok::<(), sluicegate_core::DuplicateLevel>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`DuplicateLevel`].
+    pub fn of(levels: [&'a Level<L>; N]) -> Result<Self, DuplicateLevel> {
         const { assert!(N > 0, "a hierarchy needs at least one level") };
         for (second, level) in levels.iter().enumerate() {
-            let is_same = |other: &&Level<dyn Holding + 'a>| core::ptr::addr_eq(*other, *level);
+            let is_same = |other: &&Level<L>| core::ptr::addr_eq(*other, *level);
             if let Some(first) = levels[..second].iter().position(is_same) {
                 return Err(DuplicateLevel { first, second, name: level.name() });
             }
@@ -91,7 +125,7 @@ impl<'a, const N: usize> Hierarchy<'a, N> {
     }
 
     /// The levels.
-    pub const fn levels(&self) -> &[&'a Level<dyn Holding + 'a>; N] {
+    pub const fn levels(&self) -> &[&'a Level<L>; N] {
         &self.levels
     }
 
@@ -133,7 +167,12 @@ impl<'a, const N: usize> Hierarchy<'a, N> {
         self.levels.map(|level| level.limiter().inspect_at(now))
     }
 
-    fn acquire(&self, now: Nanos, costs: [u64; N], last: Last<'_>) -> Result<([Admitted; N], Admitted), DeniedBy> {
+    pub(super) fn acquire(
+        &self,
+        now: Nanos,
+        costs: [u64; N],
+        last: Last<'_>,
+    ) -> Result<([Admitted; N], Admitted), DeniedBy> {
         let mut attempt = 0;
         let decided = loop {
             if let Err(refused) = self.look(now, &costs, last) {
@@ -179,7 +218,11 @@ impl<'a, const N: usize> Hierarchy<'a, N> {
             }
         }
         for (index, level) in self.levels.iter().enumerate().rev() {
-            match level.peek_at(now, costs[index]) {
+            let answer = match index < outermost_held(last) {
+                true => level.peek_at(now, costs[index]),
+                false => level.peek_hold_at(now, costs[index]),
+            };
+            match answer {
                 Ok(answer) => admitted[index] = answer,
                 Err(denied) => {
                     let by = DeniedBy { level: index, name: level.name(), denied };
@@ -196,11 +239,9 @@ impl<'a, const N: usize> Hierarchy<'a, N> {
     }
 
     /// Takes at every level, if none has run short since they were looked at.
-    fn take(&self, now: Nanos, costs: &[u64; N], last: Last<'_>) -> Taken<'a, N> {
+    fn take(&self, now: Nanos, costs: &[u64; N], last: Last<'_>) -> Taken<'a, N, L> {
         let mut held = Held::new(&self.levels, costs);
-        // What is asked last needs no hold: that it admits is what admits the request.
-        let outermost_held = if last.is_some() { 0 } else { 1 };
-        for (index, level) in self.levels.iter().enumerate().skip(outermost_held).rev() {
+        for (index, level) in self.levels.iter().enumerate().skip(outermost_held(last)).rev() {
             if let Err((denied, is_right)) = held.hold(index, now) {
                 drop(held);
                 let refused = DeniedBy { level: index, name: level.name(), denied };
@@ -243,33 +284,38 @@ impl DeniedBy {
 }
 
 /// A limiter that is asked last, and the cost there.
-type Last<'a> = Option<(&'a dyn Limiter, u64)>;
+pub(super) type Last<'a> = Option<(&'a dyn Limiter, u64)>;
 
-enum Taken<'a, const N: usize> {
+/// The outermost level that has to hold: what is asked last need not, because that it admits is what admits the request.
+fn outermost_held(last: Last<'_>) -> usize {
+    if last.is_some() { 0 } else { 1 }
+}
+
+enum Taken<'a, const N: usize, L: ?Sized> {
     All([Admitted; N], Admitted),
     None(DeniedBy),
     /// A hold that may come to nothing was in the way.
-    LostTo(&'a Level<dyn Holding + 'a>),
+    LostTo(&'a Level<L>),
 }
 
 /// What is held so far, from the innermost level out. Dropped, also by a panic, it lets go of all.
-struct Held<'h, 'a, const N: usize> {
-    levels: &'h [&'a Level<dyn Holding + 'a>; N],
+struct Held<'h, 'a, const N: usize, L: Holding + ?Sized> {
+    levels: &'h [&'a Level<L>; N],
     costs: &'h [u64; N],
     answers: [Option<Admitted>; N],
 }
 
 /// A hold that was announced. Dropped, also by a panic, it tells that it ended.
-struct Announced<'l, 'a>(&'l Level<dyn Holding + 'a>, u64);
+struct Announced<'l, L: ?Sized>(&'l Level<L>, u64);
 
-impl Drop for Announced<'_, '_> {
+impl<L: ?Sized> Drop for Announced<'_, L> {
     fn drop(&mut self) {
         self.0.end(self.1);
     }
 }
 
-impl<'h, 'a, const N: usize> Held<'h, 'a, N> {
-    fn new(levels: &'h [&'a Level<dyn Holding + 'a>; N], costs: &'h [u64; N]) -> Self {
+impl<'h, 'a, const N: usize, L: Holding + ?Sized> Held<'h, 'a, N, L> {
+    fn new(levels: &'h [&'a Level<L>; N], costs: &'h [u64; N]) -> Self {
         Self { levels, costs, answers: [None; N] }
     }
 
@@ -303,7 +349,7 @@ impl<'h, 'a, const N: usize> Held<'h, 'a, N> {
     }
 }
 
-impl<const N: usize> Drop for Held<'_, '_, N> {
+impl<const N: usize, L: Holding + ?Sized> Drop for Held<'_, '_, N, L> {
     fn drop(&mut self) {
         for index in 0..N {
             if let Some(answer) = self.answers[index].take() {
@@ -314,7 +360,7 @@ impl<const N: usize> Drop for Held<'_, '_, N> {
     }
 }
 
-impl<const N: usize> fmt::Debug for Hierarchy<'_, N> {
+impl<const N: usize, L: Holding + ?Sized> fmt::Debug for Hierarchy<'_, N, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.levels.iter().map(|level| level.name())).finish()
     }

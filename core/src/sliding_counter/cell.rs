@@ -29,9 +29,9 @@ use crate::{Clock, Inspection, Nanos};
 #[derive(Default)]
 pub struct SlidingCounterCell {
     // The word is the whole state, and all read-modify-writes of one word are in one total order, in which each decision is
-    // right. A word that comes back is the same state again, so a swap that finds it is right too. What takes is a release and
-    // what is read before a clock an acquire, for the readings alone: so whoever meets what was taken reads a clock no earlier
-    // than its taker did. Everything else is relaxed.
+    // right. A word that comes back is the same state again, so a swap that finds it is right too. What is written is a release
+    // and what decides an acquire: so whoever meets what was taken reads a clock no earlier than its taker did, and whoever
+    // meets what is held sees that its holder has announced it (see `hierarchy`).
     state: AtomicU64,
 }
 
@@ -54,7 +54,7 @@ impl SlidingCounterCell {
     /// [`Denied`](crate::Denied) says whether to come back and when.
     #[inline]
     pub fn try_acquire(&self, step: &SlidingCounterStep, now: Nanos, cost: u64) -> Decision {
-        self.take_from(self.state.load(Ordering::Relaxed), step, now, cost).0
+        self.take_from(self.state.load(Ordering::Acquire), step, now, cost).0
     }
 
     /// The same at a reading of `clock`, and that reading.
@@ -89,7 +89,7 @@ impl SlidingCounterCell {
                 return (Ok(step.admission(&met, now, left)), current);
             }
             let next = next.to_bits();
-            match self.state.compare_exchange_weak(current, next, Ordering::Release, Ordering::Relaxed) {
+            match self.state.compare_exchange_weak(current, next, Ordering::Release, Ordering::Acquire) {
                 Ok(_) => return (Ok(step.admission(&met, now, left)), current),
                 Err(seen) => current = seen,
             }
@@ -99,14 +99,21 @@ impl SlidingCounterCell {
     /// Gives back `cost` that was admitted at `taken_at`, to the window it was taken in.
     #[inline]
     pub fn refund(&self, step: &SlidingCounterStep, taken_at: Nanos, cost: u64) {
-        let mut current = self.state.load(Ordering::Relaxed);
+        let _ = self.give_back(step, taken_at, cost);
+    }
+
+    /// As [`refund`](Self::refund); tells how much came back.
+    #[inline]
+    pub(super) fn give_back(&self, step: &SlidingCounterStep, taken_at: Nanos, cost: u64) -> u64 {
+        let mut current = self.state.load(Ordering::Acquire);
         loop {
-            let next = step.refund(SlidingCounterState::from_bits(current), taken_at, cost).to_bits();
-            if next == current {
-                return;
+            let (next, returned) = step.give_back(SlidingCounterState::from_bits(current), taken_at, cost);
+            if returned == 0 {
+                return 0;
             }
-            match self.state.compare_exchange_weak(current, next, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return,
+            let next = next.to_bits();
+            match self.state.compare_exchange_weak(current, next, Ordering::Release, Ordering::Acquire) {
+                Ok(_) => return returned,
                 Err(seen) => current = seen,
             }
         }
@@ -130,7 +137,7 @@ impl SlidingCounterCell {
     /// The state.
     #[inline]
     pub fn state(&self) -> SlidingCounterState {
-        SlidingCounterState::from_bits(self.state.load(Ordering::Relaxed))
+        SlidingCounterState::from_bits(self.state.load(Ordering::Acquire))
     }
 }
 

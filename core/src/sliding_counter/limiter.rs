@@ -190,9 +190,17 @@ impl<C, O: Observer> SlidingCounter<C, O> {
     /// more comes back than was taken in that window. No clock is read.
     #[inline]
     pub fn refund(&self, taken_at: Nanos, cost: u64) {
-        if let Rule::Step(step) = &self.rule {
-            self.cell.refund(step, taken_at, cost);
-            self.observer.refunded(cost);
+        if let Some(returned) = self.refund_silently(taken_at, cost) {
+            self.observer.refunded(returned);
+        }
+    }
+
+    /// Tells how much came back, where there is something to count.
+    #[inline]
+    pub(crate) fn refund_silently(&self, taken_at: Nanos, cost: u64) -> Option<u64> {
+        match &self.rule {
+            Rule::Step(step) => Some(self.cell.give_back(step, taken_at, cost)),
+            Rule::Unlimited | Rule::DenyAll => None,
         }
     }
 }
