@@ -194,6 +194,10 @@ fn c09_a_request_that_the_outermost_level_refuses_writes_nothing_inside() {
         assert_eq!(hierarchy.try_acquire_at(Nanos::ZERO, [1, 1, 1]).unwrap_err().name, "a");
         assert_eq!(hierarchy.try_acquire_with_at(Nanos::ZERO, [0, 1, 1], &last, 1).unwrap_err().level, 3);
     }
+    // Or a limit of what is in flight.
+    let full = ConcurrencyLimit::new(1);
+    let _out = full.try_acquire(1).unwrap();
+    assert_eq!(hierarchy.try_acquire_permit_at(Nanos::ZERO, [0, 1, 1], &full, 1).unwrap_err().level, 3);
     assert_eq!(writes(), [0, 0, 0]);
 }
 

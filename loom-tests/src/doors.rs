@@ -126,15 +126,33 @@ pub trait Tree: Send + Sync + 'static {
     fn free(&self, level: usize) -> u64;
 }
 
-/// [`Hierarchy`] over levels of different kinds: a window, a bucket, a window.
+/// [`Hierarchy`] over levels of different kinds: a window or another kind, a bucket, a window.
 #[derive(Debug)]
-pub struct CoreTree {
-    outer: Level<ShardedWindow<[Shard; 1], ManualClock, Seat>>,
+pub struct CoreTree<K = ShardedWindow<[Shard; 1], ManualClock, Seat>> {
+    outer: Level<K>,
     bucket: Level<AdjustableBucket<ManualClock>>,
     window: Level<ShardedWindow<[Shard; 1], ManualClock, Seat>>,
 }
 
-impl CoreTree {
+/// What the outermost level may be.
+pub trait Kind: Holding + Send + Sync + 'static {
+    /// An unused one.
+    fn of(limit: WindowLimit) -> Self;
+}
+
+impl Kind for ShardedWindow<[Shard; 1], ManualClock, Seat> {
+    fn of(limit: WindowLimit) -> Self {
+        Self::with_array(limit, ManualClock::new(), Seat)
+    }
+}
+
+impl Kind for SlidingCounter<ManualClock> {
+    fn of(limit: WindowLimit) -> Self {
+        Self::with_limit(limit, ManualClock::new()).expect("a second is long enough for small limits")
+    }
+}
+
+impl<K: Kind> CoreTree<K> {
     fn level(&self, index: usize) -> &Level<dyn Holding + Send + Sync> {
         match index {
             0 => &self.outer,
@@ -144,18 +162,19 @@ impl CoreTree {
     }
 }
 
-impl Tree for CoreTree {
+impl<K: Kind> Tree for CoreTree<K> {
     fn new(limits: [u64; 3]) -> Self {
         let limit = |index: usize| match Rate::new(limits[index], PER_SECOND) {
             Ok(rate) => Limit::Quota(Quota::new(rate).expect("models use small limits")),
             Err(_) => Limit::DenyAll,
         };
-        let window = |index| {
-            let limit = WindowLimit::new(limit(index)).expect("a second is long enough for small limits");
-            Level::with_give_way("window", ShardedWindow::with_array(limit, ManualClock::new(), Seat), give_way)
-        };
+        let window = |index| WindowLimit::new(limit(index)).expect("a second is long enough for small limits");
         let bucket = AdjustableBucket::with_limit(limit(1), ManualClock::new());
-        Self { outer: window(0), bucket: Level::with_give_way("bucket", bucket, give_way), window: window(2) }
+        Self {
+            outer: Level::with_give_way("outer", K::of(window(0)), give_way),
+            bucket: Level::with_give_way("bucket", bucket, give_way),
+            window: Level::with_give_way("window", Kind::of(window(2)), give_way),
+        }
     }
 
     fn try_acquire(&self, path: [usize; 2]) -> Result<(), usize> {

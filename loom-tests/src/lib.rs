@@ -37,7 +37,7 @@ pub use clocked::{
 };
 pub use doors::{
     Adjustable, Answer, Bucket, CoreAdjustable, CoreBucket, CoreCounter, CorePacer, CorePermits, CoreTree, CoreWindow,
-    Counter, Held, Pacer, Permits, Seat, Taken, Tree, Window,
+    Counter, Held, Kind, Pacer, Permits, Seat, Taken, Tree, Window,
 };
 pub use lock::ModelLock;
 pub use shim::{Bound, model, models, race2, race3};

@@ -2,6 +2,7 @@
 //!
 //! Each body says what it proves. Beside each test: its threads, how many preemptions bound it, and what it costs.
 
+use sluicegate_core::{ManualClock, SlidingCounter};
 use sluicegate_loom_tests::{Bound, CoreTree, hierarchy, model};
 
 // 2 threads, up to 3 preemptions: 966 interleavings, 0.4 s.
@@ -38,4 +39,16 @@ fn c09_opposite_orders() {
 #[test]
 fn c09_refused_inside_costs_nothing_outside() {
     model(Bound::preemptions(3), hierarchy::refused_inside_costs_nothing_outside::<CoreTree>);
+}
+
+// 2 threads, up to 2 preemptions, a sliding counter for the window.
+#[test]
+fn c09_opposite_orders_over_a_counter() {
+    model(Bound::preemptions(2), hierarchy::opposite_orders::<CoreTree<SlidingCounter<ManualClock>>>);
+}
+
+// 3 threads, up to 2 preemptions, a sliding counter for the window.
+#[test]
+fn c09_path_against_singles_over_a_counter() {
+    model(Bound::preemptions(2), hierarchy::path_against_singles::<CoreTree<SlidingCounter<ManualClock>>>);
 }
