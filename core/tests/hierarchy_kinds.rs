@@ -1,5 +1,7 @@
 //! What each kind of limiter does as a level of a hierarchy, and beside one.
 
+extern crate alloc;
+
 mod support;
 
 use core::cell::{Cell, RefCell};
@@ -146,7 +148,7 @@ fn a25_references_and_shared_limiters_can_be_levels() {
     let (outer, inner) = (bucket(quota!("5/1h")), bucket(quota!("9/1h")));
     check(&outer, &inner);
     #[cfg(feature = "alloc")]
-    check(std::sync::Arc::new(bucket(quota!("5/1h"))), &bucket(quota!("9/1h")));
+    check(alloc::sync::Arc::new(bucket(quota!("5/1h"))), &bucket(quota!("9/1h")));
     // Without the limiter's own answer, a forwarded look would say yes.
     let big = bucket(quota!("1/1h burst 2_000_000_000_000"));
     assert!((&&big).peek_hold_at(Nanos::ZERO, 1 << 40).is_err() && (&&big).peek_at(Nanos::ZERO, 1 << 40).is_ok());
@@ -275,9 +277,9 @@ fn c17_a_permit_and_all_levels_or_nothing() {
 #[test]
 fn c17_a_permit_that_shares_its_limit_can_leave() {
     let calls = Level::new("calls", bucket(quota!("10/1h")));
-    let in_flight = std::sync::Arc::new(ConcurrencyLimit::new(1));
+    let in_flight = alloc::sync::Arc::new(ConcurrencyLimit::new(1));
     let hierarchy = Hierarchy::new([&calls]).unwrap();
-    let shared = std::sync::Arc::clone(&in_flight);
+    let shared = alloc::sync::Arc::clone(&in_flight);
     let (_, permit) = hierarchy.try_acquire_permit_at(Nanos::ZERO, [1], shared, 1).unwrap();
     std::thread::spawn(move || permit.success()).join().unwrap();
     assert_eq!(in_flight.in_use(), 0);

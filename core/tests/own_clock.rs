@@ -1,11 +1,14 @@
 //! Limiters that read their own clock: a caller who is suspended between reading it and deciding is overtaken by others who
 //! take at later readings. What it is denied, it must have lacked at an instant within its call.
 
+extern crate alloc;
+
 mod support;
+
+use alloc::rc::Rc;
 
 use core::cell::{Cell, RefCell};
 use core::time::Duration;
-use std::rc::Rc;
 
 use proptest::prelude::*;
 use sluicegate_core::{

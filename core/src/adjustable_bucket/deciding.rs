@@ -18,7 +18,7 @@ impl<C, O: Observer> AdjustableBucket<C, O> {
     /// # Errors
     /// [`Denied::RateLimited`] when too little is left, [`Denied::ConcurrencyLimited`] when reservations hold so much that
     /// only their end can help, [`Denied::CostExceedsLimit`] when `cost` is more than the capacity, [`Denied::Closed`] under
-    /// [`Limit::DenyAll`]. A denial takes nothing.
+    /// [`Limit::DenyAll`](crate::Limit::DenyAll). A denial takes nothing.
     #[inline]
     pub fn try_acquire_at(&self, now: Nanos, cost: u64) -> Decision {
         self.tell(now, cost, self.take_silently(now, cost))
@@ -45,7 +45,7 @@ impl<C, O: Observer> AdjustableBucket<C, O> {
     /// Takes `cost` tokens at `now` whether or not they are there, for what has already happened, as far as the quota's
     /// [`debt`](crate::Quota::debt) reaches. What is held is left alone. See [`BucketStep::debit`].
     ///
-    /// Without a limit all of it counts as charged; under [`Limit::DenyAll`] none of it does.
+    /// Without a limit all of it counts as charged; under [`Limit::DenyAll`](crate::Limit::DenyAll) none of it does.
     pub fn debit_at(&self, now: Nanos, cost: u64) -> Debit {
         self.tell_debit(now, self.update(|account, rule| debited(account, rule, now, cost)))
     }

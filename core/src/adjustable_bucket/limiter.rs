@@ -20,10 +20,10 @@ use crate::{Clock, Limit, Limiter, Nanos};
 ///
 /// - All that a `TokenBucket` guarantees, for each stretch under one quota.
 /// - *A change is one step*: the bucket is settled under the old quota up to the reading of the change and goes on under the
-///   new one, with what [`Inheritance`] says. Nothing decided under the old quota takes effect after the change. No change
+///   new one, with what [`Inheritance`](crate::Inheritance) says. Nothing decided under the old quota takes effect after the change. No change
 ///   makes a token or takes one, but for those that a smaller capacity has no room for, and less than a unit of refill: 1 ns
-///   of it, see [`BucketStep::inherit`].
-/// - *A hold leaves no trace*: see [`Reservation`].
+///   of it, see [`BucketStep::inherit`](crate::BucketStep::inherit).
+/// - *A hold leaves no trace*: see [`Reservation`](crate::Reservation).
 /// - Decisions are lock-free and allocate nothing. Changes exclude one another, and nobody else.
 ///
 /// # Trade-off
@@ -32,8 +32,8 @@ use crate::{Clock, Limit, Limiter, Nanos};
 /// times as long as a `TokenBucket`'s, an admission about four times. The whole takes 16 bytes of state, 224 of rules and the
 /// clock. Where a target has no 128-bit atomics, portable-atomic emulates them.
 ///
-/// At most 2^40 - 1 tokens can be held at once; more is [`Denied::ConcurrencyLimited`]. A single reservation or request of a
-/// [`Hierarchy`](crate::Hierarchy) that asks for more than that is [`Denied::CostExceedsLimit`].
+/// At most 2^40 - 1 tokens can be held at once; more is [`Denied::ConcurrencyLimited`](crate::Denied::ConcurrencyLimited). A single reservation or request of a
+/// [`Hierarchy`](crate::Hierarchy) that asks for more than that is [`Denied::CostExceedsLimit`](crate::Denied::CostExceedsLimit).
 ///
 /// # Example
 ///
