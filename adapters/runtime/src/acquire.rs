@@ -60,15 +60,8 @@ enum State {
     /// Not polled yet.
     Fresh(Until),
     /// It has this place until it has fetched its answer.
-    Waiting { place: u32, deadline: Option<Nanos>, relief: Option<Relief> },
+    Waiting { place: u32, deadline: Option<Nanos>, relief: Option<Nanos>, is_in_charge: bool },
     Over,
-}
-
-/// When a waiter looks for itself whether those ahead of it are stuck.
-#[derive(Clone, Copy, Debug)]
-struct Relief {
-    at: Nanos,
-    after: Duration,
 }
 
 impl<W: Waitable> Acquire<W> {
@@ -104,15 +97,19 @@ impl<W: Waitable> Acquire<W> {
                     let deadline = until.deadline(now);
                     match this.limiter.enter(now, *this.cost, deadline, context.waker()) {
                         Ok((place, expected, looked)) => {
-                            let after = this.limiter.relief();
-                            let relief = expected.zip(after).map(|(turn, after)| Relief { at: turn + after, after });
-                            *this.state = State::Waiting { place, deadline, relief };
+                            let relief = expected.zip(this.limiter.relief()).map(|(turn, after)| turn + after);
+                            *this.state = State::Waiting { place, deadline, relief, is_in_charge: false };
                             looked
                         }
                         Err(denied) => Looked::Over(Err(denied)),
                     }
                 }
-                State::Waiting { place, .. } => this.limiter.look(*place, context.waker()),
+                State::Waiting { place, relief, is_in_charge, .. } => {
+                    // It should have gone by now. Whether those ahead are stuck or others have taken what was theirs: from now on
+                    // it minds the time for all.
+                    *is_in_charge |= relief.is_some_and(|relief| relief <= this.limiter.runtime().now());
+                    this.limiter.look(*place, *is_in_charge, context.waker())
+                }
                 State::Over => return Poll::Pending,
             };
             let next = match looked {
@@ -123,7 +120,7 @@ impl<W: Waitable> Acquire<W> {
                 }
                 // Who minds the time of all minds its own too.
                 Looked::MindsTimeUntil(next) => Some(next),
-                Looked::Waits => this.state.own_time(this.limiter.runtime().now()),
+                Looked::Waits => this.state.own_time(),
             };
             let Some(next) = next else {
                 this.sleep.set(None);
@@ -152,18 +149,14 @@ impl<W: Waitable> Acquire<W> {
 }
 
 impl State {
-    /// When one who is not at the head looks again for itself.
-    fn own_time(&mut self, now: Nanos) -> Option<Nanos> {
-        let Self::Waiting { deadline, relief, .. } = self else { return None };
-        if let Some(relief) = relief.as_mut().filter(|relief| relief.at <= now) {
-            // Nobody was stuck: others have taken what was expected. It looks ever more seldom.
-            relief.after = relief.after.saturating_mul(2);
-            relief.at = now.saturating_add(relief.after);
-        }
-        let relief = relief.map(|relief| relief.at);
-        match (*deadline, relief) {
-            (Some(deadline), Some(relief)) => Some(deadline.min(relief)),
-            (deadline, relief) => deadline.or(relief),
+    /// When one who is not in charge of time looks again for itself.
+    const fn own_time(&self) -> Option<Nanos> {
+        match *self {
+            Self::Waiting { deadline: Some(deadline), relief: Some(relief), .. } => {
+                Some(if deadline.as_u64() < relief.as_u64() { deadline } else { relief })
+            }
+            Self::Waiting { deadline: Some(only), .. } | Self::Waiting { relief: Some(only), .. } => Some(only),
+            _ => None,
         }
     }
 }

@@ -193,13 +193,13 @@ impl<S: Room, G> Line<S, G> {
 
     /// Makes sure that somebody is in charge of time, after everything else.
     ///
-    /// `polled` is the place of whoever is being polled and learns from the answer when to look again; anybody else who has to is
-    /// woken.
+    /// `polled` is the place of whoever is being polled, and whether it is in charge although it is not at the head, because it has
+    /// found those ahead of it stuck. It learns from the answer when to look again; anybody else who has to is woken.
     pub(crate) fn mind_time<L: Grantor<Grant = G> + ?Sized>(
         &mut self,
         now: Nanos,
         grantor: &L,
-        polled: Option<u32>,
+        polled: Option<(u32, bool)>,
         news: &mut News,
     ) -> Next {
         let Some(head) = self.queue.head() else {
@@ -208,7 +208,7 @@ impl<S: Room, G> Line<S, G> {
         };
         let next = self.queue.next_wake_with(now, |cost| grantor.peek_at(now, cost));
         let number = self.queue.payload(head).copied();
-        if polled.is_some() && number == polled {
+        if polled.is_some_and(|(polled, is_in_charge)| is_in_charge || number == Some(polled)) {
             self.timed = next.map(|at| (head, at));
             return next.map_or(Next::Woken, Next::Until);
         }

@@ -52,12 +52,13 @@ impl WaitOptions {
         self
     }
 
-    /// How long after its expected turn a waiter looks for itself whether those ahead of it are stuck; 100 ms by default.
+    /// How long after its expected turn a waiter takes matters into its own hands; 100 ms by default.
     ///
     /// The waiter at the head sleeps until the next turn, for all. If its task never polls it again, nobody else would look until
-    /// somebody calls the limiter, so each waiter also sleeps until this long after its own turn. In good order that sleep never
-    /// ends. `None` leaves it out: one timer in all, and whoever waits behind a waiter that is never polled again waits until
-    /// any call of the limiter.
+    /// somebody calls the limiter. So each waiter also sleeps until this long after the turn that it expects when it comes, and from
+    /// then on minds the time as if it were at the head: however many are stuck ahead of it, it waits no longer than twice
+    /// what it expected and this. In good order that sleep never ends. `None` leaves it out: one timer in all, and whoever waits
+    /// behind a waiter that is never polled again waits until any call of the limiter.
     pub const fn relief(mut self, after: Option<Duration>) -> Self {
         self.relief = after;
         self

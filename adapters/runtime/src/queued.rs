@@ -29,7 +29,8 @@ use crate::sync::Waiting;
 ///   goes to the next.
 /// - *Nothing idle*: no task is started. Who waits at the head sleeps for all; when nobody waits there is no timer.
 /// - *No lock-up*: a waiter that is leaked, or never polled again, takes what its turn gives it, once. Those behind it go at their
-///   turn whenever anybody calls the limiter, and without any call at most [`WaitOptions::relief`] after it.
+///   turn whenever anybody calls the limiter; and without any call, after twice the wait that they expected and
+///   [`WaitOptions::relief`] at most.
 /// - *Wake-ups*: giving back, changing the limit through this type and closing wake those whom it concerns before they return.
 /// - Wakers and observers are called with no lock held.
 ///

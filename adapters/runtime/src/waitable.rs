@@ -35,7 +35,7 @@ pub trait Waitable: sealed::Sealed {
         waker: &Waker,
     ) -> Result<(u32, Option<Nanos>, Looked<Self::Grant>), Denied>;
     #[doc(hidden)]
-    fn look(&self, place: u32, waker: &Waker) -> Looked<Self::Grant>;
+    fn look(&self, place: u32, is_in_charge: bool, waker: &Waker) -> Looked<Self::Grant>;
     #[doc(hidden)]
     fn leave(&self, place: u32);
 }
@@ -46,7 +46,7 @@ pub trait Waitable: sealed::Sealed {
 pub enum Looked<G> {
     /// Its wait is over, and its place is given up.
     Over(Result<G, Denied>),
-    /// It is at the head and sleeps for all until then.
+    /// It is in charge of time, and sleeps for all until then.
     MindsTimeUntil(Nanos),
     /// Somebody wakes it.
     Waits,
@@ -109,7 +109,7 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Waitable for Queued<L, R, M, 
         };
         news.tell();
         match place {
-            Ok(place) => Ok((place, expected, self.look(place, waker))),
+            Ok(place) => Ok((place, expected, self.look(place, false, waker))),
             Err(denied) => {
                 self.limiter.tell(now, cost, Err(denied));
                 Err(denied)
@@ -117,12 +117,12 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Waitable for Queued<L, R, M, 
         }
     }
 
-    fn look(&self, place: u32, waker: &Waker) -> Looked<L::Grant> {
+    fn look(&self, place: u32, is_in_charge: bool, waker: &Waker) -> Looked<L::Grant> {
         let mut news = News::none();
         let mut line = self.line.lock();
         let now = self.runtime.now();
         let is_all = line.let_go(now, &self.limiter, &mut news);
-        let next = line.mind_time(now, &self.limiter, Some(place), &mut news);
+        let next = line.mind_time(now, &self.limiter, Some((place, is_in_charge)), &mut news);
         let cost = line.cost(place);
         let fetched = line.fetch(place, waker);
         self.unlock(line);
@@ -180,8 +180,8 @@ impl<W: Waitable + ?Sized> Waitable for &W {
         (**self).enter(now, cost, deadline, waker)
     }
 
-    fn look(&self, place: u32, waker: &Waker) -> Looked<W::Grant> {
-        (**self).look(place, waker)
+    fn look(&self, place: u32, is_in_charge: bool, waker: &Waker) -> Looked<W::Grant> {
+        (**self).look(place, is_in_charge, waker)
     }
 
     fn leave(&self, place: u32) {
@@ -218,8 +218,8 @@ impl<W: Waitable + ?Sized> Waitable for alloc::sync::Arc<W> {
         (**self).enter(now, cost, deadline, waker)
     }
 
-    fn look(&self, place: u32, waker: &Waker) -> Looked<W::Grant> {
-        (**self).look(place, waker)
+    fn look(&self, place: u32, is_in_charge: bool, waker: &Waker) -> Looked<W::Grant> {
+        (**self).look(place, is_in_charge, waker)
     }
 
     fn leave(&self, place: u32) {
