@@ -455,39 +455,30 @@ fn c08_a_change_of_quota_mints_nothing_for_keys_that_are_absent_either() {
     assert!(store.peek_at(&3, after(105), 20).is_ok());
 }
 
-/// A clock that lets others act between its reading and the caller's next step.
-#[derive(Default)]
-struct Slow {
-    at: ManualClock,
-    meanwhile: core::cell::Cell<Option<fn(&Self)>>,
-    store: core::cell::OnceCell<KeyedTokenBucket<u8, parking_lot::RawRwLock, std::hash::RandomState, &'static Slow>>,
-}
-
-impl sluicegate_core::Clock for Slow {
-    fn now(&self) -> Nanos {
-        let reading = self.at.now();
-        if let Some(meanwhile) = self.meanwhile.take() {
-            meanwhile(self);
-        }
-        reading
-    }
-}
-
 #[test]
 fn a11_a_first_use_that_was_overtaken_by_a_clean_up_is_no_late_one() {
-    let clock: &'static Slow = Box::leak(Box::default());
-    let options = KeyedOptions::new(quota!("1000/1s burst 1")).shards(core::num::NonZeroUsize::MIN);
-    let store = clock.store.get_or_init(|| KeyedTokenBucket::with_clock(options, clock));
-    clock.meanwhile.set(Some(|clock| {
-        let store = clock.store.get().unwrap();
-        assert!(store.try_acquire_at(&1, Nanos::from_secs(1), 1).is_ok());
-        store.clean_up_at(Nanos::from_secs(2));
-        assert_eq!(store.len(), 0);
-        clock.at.set(Nanos::from_secs(2));
-    }));
-    assert_eq!(store.try_acquire(&2, 1).map(|admitted| admitted.at), Ok(Nanos::from_secs(2)));
-    // At a reading of the caller's own from before that it still is one.
-    assert!(store.try_acquire_at(&3, Nanos::ZERO, 1).is_err());
+    let clock = ManualClock::new();
+    let options = KeyedOptions::new(quota!("1000/1s burst 1")).shards(NonZeroUsize::MIN);
+    let store = KeyedTokenBucket::<u32, parking_lot::RawRwLock, std::hash::RandomState, _>::with_clock(options, &clock);
+    let is_over = core::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // Spends one key, lets it become full again and drops it, over and over.
+        scope.spawn(|| {
+            while !is_over.load(core::sync::atomic::Ordering::Relaxed) {
+                let _ = store.try_acquire(&0, 1);
+                clock.advance(Duration::from_millis(1));
+                store.clean_up();
+            }
+        });
+        let denied = (1..20_000).filter(|key| store.try_acquire(key, 1).is_err()).count();
+        is_over.store(true, core::sync::atomic::Ordering::Relaxed);
+        assert_eq!(denied, 0, "a new key was taken for a spent one");
+    });
+    // At a reading of the caller's own from before that it is late.
+    assert!(store.try_acquire(&0, 1).is_ok());
+    clock.advance(Duration::from_secs(1));
+    store.clean_up();
+    assert!(store.try_acquire_at(&1, Nanos::ZERO, 1).is_err());
 }
 
 #[test]

@@ -60,7 +60,12 @@ enum State {
     /// Not polled yet.
     Fresh(Until),
     /// It has this place until it has fetched its answer.
-    Waiting { place: u32, deadline: Option<Nanos>, relief: Option<Nanos>, is_in_charge: bool },
+    Waiting {
+        place: u32,
+        deadline: Option<Nanos>,
+        relief: Option<Nanos>,
+        is_in_charge: bool,
+    },
     Over,
 }
 

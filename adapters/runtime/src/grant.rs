@@ -111,4 +111,3 @@ impl<G: Grantor + ?Sized> Grantor for &G {
         (**self).tell(now, cost, decision);
     }
 }
-

@@ -155,12 +155,7 @@ impl<S: Room, G> Line<S, G> {
     }
 
     /// Lets all go whose wait is over, as far as `news` can take it, and tells whether that was all of them.
-    pub(crate) fn let_go<L: Grantor<Grant = G> + ?Sized>(
-        &mut self,
-        now: Nanos,
-        grantor: &L,
-        news: &mut News,
-    ) -> bool {
+    pub(crate) fn let_go<L: Grantor<Grant = G> + ?Sized>(&mut self, now: Nanos, grantor: &L, news: &mut News) -> bool {
         while !news.is_full() {
             let take = |cost| {
                 grantor.peek_at(now, cost)?;

@@ -1,8 +1,8 @@
 //! The only file that names atomics.
 
+use core::sync::atomic::Ordering;
 #[cfg(all(sluicegate_loom, feature = "loom"))]
 use loom::sync::atomic::{AtomicUsize, fence};
-use core::sync::atomic::Ordering;
 #[cfg(not(all(sluicegate_loom, feature = "loom")))]
 use portable_atomic::{AtomicUsize, fence};
 

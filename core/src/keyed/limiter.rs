@@ -8,11 +8,10 @@ use super::decided::{DecidedBy, KeyedDecision};
 use super::lookup::Lookup;
 use super::overflow::{Overflow, not_final};
 use super::quotas::Quotas;
-use super::shard::Shard;
 use super::store::KeyedTokenBucket;
 use crate::decision::{Admitted, Decision, Denied, Remaining};
 use crate::observer::{Observer, report};
-use crate::{BucketState, Clock, Limit, Nanos};
+use crate::{BucketCell, BucketStep, Clock, Limit, Nanos};
 
 impl<K, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedTokenBucket<K, R, S, C, O, Q>
 where
@@ -34,50 +33,49 @@ where
     /// As [`try_acquire_at`](Self::try_acquire_at), and tells whether the key's own bucket decided.
     #[inline(always)]
     pub fn decide_at<B: Lookup<K> + ?Sized>(&self, key: &B, now: Nanos, cost: u64) -> KeyedDecision {
-        self.decide_by(key, now, cost, || None)
+        self.decide_by(key, cost, &Given(now))
     }
 
-    /// `later` is asked for a newer reading when a key that is absent is denied, and says `None` when it has none.
     #[inline(always)]
-    fn decide_by<B: Lookup<K> + ?Sized>(
-        &self,
-        key: &B,
-        mut now: Nanos,
-        cost: u64,
-        later: impl Fn() -> Option<Nanos>,
-    ) -> KeyedDecision {
+    fn decide_by<B: Lookup<K> + ?Sized>(&self, key: &B, cost: u64, readings: &impl Readings) -> KeyedDecision {
         let by_key = |decision| KeyedDecision { decision, by: DecidedBy::Key };
         match self.limit {
             Limit::Quota(_) => {}
-            Limit::Unlimited => return by_key(Ok(Admitted::new(Remaining::Unlimited, now))),
-            Limit::DenyAll => return by_key(report(&self.observer, now, cost, Err(Denied::Closed))),
+            Limit::Unlimited => return by_key(Ok(Admitted::new(Remaining::Unlimited, readings.without_clock()))),
+            Limit::DenyAll => return by_key(report(&self.observer, readings.now(), cost, Err(Denied::Closed))),
         }
         let hash = self.hasher.hash_one(key);
-        let decided = match self.decide_present(hash, key, &mut now, cost, &later) {
-            Some(decision) => by_key(decision),
-            None => self.decide_first_use(hash, key, &mut now, cost, &later),
+        let (now, decided) = match self.decide_present(hash, key, cost, readings) {
+            Some((now, decision)) => (now, by_key(decision)),
+            None => self.decide_first_use(hash, key, cost, readings),
         };
         let _ = report(&self.observer, now, cost, decided.decision);
         decided
     }
 
     /// Decides under the lock for reading, unless a key has to be added.
+    ///
+    /// The clock is read under the lock. While it is held nobody drops keys, so the reading lies behind none of those that were
+    /// dropped; and where the entry has to be fetched from memory, the clock is read meanwhile.
     #[inline(always)]
     fn decide_present<B: Lookup<K> + ?Sized>(
         &self,
         hash: u64,
         key: &B,
-        now: &mut Nanos,
         cost: u64,
-        later: &impl Fn() -> Option<Nanos>,
-    ) -> Option<Decision> {
+        readings: &impl Readings,
+    ) -> Option<(Nanos, Decision)> {
         let shard = self.shards[self.index(hash)].read();
         match shard.find(hash, key) {
-            Some(entry) => Some(entry.cell.try_acquire(shard.step(entry.tier), *now, cost)),
-            None => match decide_absent(&shard, now, cost, later).1 {
-                Ok(_) if cost != 0 => None,
-                decision => Some(decision),
-            },
+            Some(entry) => Some(readings.take(&entry.cell, shard.step(entry.tier), cost)),
+            None => {
+                let (step, state) = shard.absent();
+                let now = readings.now();
+                match step.try_acquire(state, now, cost).1 {
+                    Ok(_) if cost != 0 => None,
+                    decision => Some((now, decision)),
+                }
+            }
         }
     }
 
@@ -88,23 +86,23 @@ where
         &self,
         hash: u64,
         key: &B,
-        now: &mut Nanos,
         cost: u64,
-        later: &impl Fn() -> Option<Nanos>,
-    ) -> KeyedDecision {
+        readings: &impl Readings,
+    ) -> (Nanos, KeyedDecision) {
         let index = self.index(hash);
         let mut open = self.open(index);
         if let Some(entry) = open.shard.find(hash, key) {
-            let decision = entry.cell.try_acquire(open.shard.step(entry.tier), *now, cost);
-            return KeyedDecision { decision, by: DecidedBy::Key };
+            let (now, decision) = readings.take(&entry.cell, open.shard.step(entry.tier), cost);
+            return (now, KeyedDecision { decision, by: DecidedBy::Key });
         }
-        let (next, decision) = decide_absent(&open.shard, now, cost, later);
-        let now = *now;
+        let (step, state) = open.shard.absent();
+        let now = readings.now();
+        let (next, decision) = step.try_acquire(state, now, cost);
         if decision.is_ok() && cost != 0 && !self.add(&mut open, (hash, index), key, next, Q::Tier::default(), now) {
             drop(open);
-            return KeyedDecision { decision: self.decide_overflow(now, cost), by: DecidedBy::Overflow };
+            return (now, KeyedDecision { decision: self.decide_overflow(now, cost), by: DecidedBy::Overflow });
         }
-        KeyedDecision { decision, by: DecidedBy::Key }
+        (now, KeyedDecision { decision, by: DecidedBy::Key })
     }
 
     fn decide_overflow(&self, now: Nanos, cost: u64) -> Decision {
@@ -115,11 +113,11 @@ where
     }
 
     /// Decides under a quota, and tells no observer.
-    pub(super) fn take_silently<B: Lookup<K> + ?Sized>(&self, key: &B, mut now: Nanos, cost: u64) -> Decision {
-        let hash = self.hasher.hash_one(key);
-        match self.decide_present(hash, key, &mut now, cost, &|| None) {
-            Some(decision) => decision,
-            None => self.decide_first_use(hash, key, &mut now, cost, &|| None).decision,
+    pub(super) fn take_silently<B: Lookup<K> + ?Sized>(&self, key: &B, now: Nanos, cost: u64) -> Decision {
+        let (hash, readings) = (self.hasher.hash_one(key), Given(now));
+        match self.decide_present(hash, key, cost, &readings) {
+            Some((_, decision)) => decision,
+            None => self.decide_first_use(hash, key, cost, &readings).1.decision,
         }
     }
 
@@ -178,7 +176,7 @@ where
     /// As [`try_acquire`](Self::try_acquire), and tells whether the key's own bucket decided.
     #[inline(always)]
     pub fn decide<B: Lookup<K> + ?Sized>(&self, key: &B, cost: u64) -> KeyedDecision {
-        self.decide_by(key, self.reading(), cost, || Some(self.reading()))
+        self.decide_by(key, cost, &Own(&self.clock))
     }
 
     /// What [`try_acquire`](Self::try_acquire) would answer; as [`foresee_at`](Self::foresee_at).
@@ -190,24 +188,51 @@ where
     }
 }
 
-/// What a key that is absent is told, in a shard that is locked.
-///
-/// Other callers with later readings may have dropped keys since this one read its clock, and absent keys count as spent as
-/// far as those. While the shard is locked nobody drops more, so a reading taken now lies behind none of them.
-fn decide_absent<K, Q: Quotas>(
-    shard: &Shard<K, Q>,
-    now: &mut Nanos,
-    cost: u64,
-    later: &impl Fn() -> Option<Nanos>,
-) -> (BucketState, Decision) {
-    let (step, state) = shard.absent();
-    let decided = step.try_acquire(state, *now, cost);
-    let Err(Denied::RateLimited { .. }) = decided.1 else { return decided };
-    match later() {
-        Some(reading) if reading > *now => {
-            *now = reading;
-            step.try_acquire(state, reading, cost)
-        }
-        _ => decided,
+/// Where a decision's reading comes from.
+trait Readings {
+    fn now(&self) -> Nanos;
+    /// What stands for a reading where no clock is read.
+    fn without_clock(&self) -> Nanos;
+    /// Takes `cost` from `cell`, and tells at which reading.
+    fn take(&self, cell: &BucketCell, step: &BucketStep, cost: u64) -> (Nanos, Decision);
+}
+
+/// One that the caller has.
+struct Given(Nanos);
+
+impl Readings for Given {
+    #[inline(always)]
+    fn now(&self) -> Nanos {
+        self.0
+    }
+
+    #[inline(always)]
+    fn without_clock(&self) -> Nanos {
+        self.0
+    }
+
+    #[inline(always)]
+    fn take(&self, cell: &BucketCell, step: &BucketStep, cost: u64) -> (Nanos, Decision) {
+        (self.0, cell.try_acquire(step, self.0, cost))
+    }
+}
+
+/// The store's clock.
+struct Own<'c, C>(&'c C);
+
+impl<C: Clock> Readings for Own<'_, C> {
+    #[inline(always)]
+    fn now(&self) -> Nanos {
+        self.0.now()
+    }
+
+    #[inline(always)]
+    fn without_clock(&self) -> Nanos {
+        Nanos::ZERO
+    }
+
+    #[inline(always)]
+    fn take(&self, cell: &BucketCell, step: &BucketStep, cost: u64) -> (Nanos, Decision) {
+        cell.try_acquire_by(step, self.0, cost)
     }
 }

@@ -61,7 +61,7 @@ impl BucketCell {
     /// brought since. So the word is read before the clock: if it is by this word that the request is denied, there was too
     /// little when it was read, and no more than at the reading. If it is by another, the clock is read again.
     #[inline(always)]
-    pub(super) fn try_acquire_by(&self, step: &BucketStep, clock: &impl Clock, cost: u64) -> (Nanos, Decision) {
+    pub(crate) fn try_acquire_by(&self, step: &BucketStep, clock: &impl Clock, cost: u64) -> (Nanos, Decision) {
         let seen = self.state.load(Ordering::Acquire);
         let now = clock.now();
         match self.take_from(seen, step, now, cost) {
