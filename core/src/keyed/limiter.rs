@@ -8,10 +8,11 @@ use super::decided::{DecidedBy, KeyedDecision};
 use super::lookup::Lookup;
 use super::overflow::{Overflow, not_final};
 use super::quotas::Quotas;
+use super::shard::Shard;
 use super::store::KeyedTokenBucket;
 use crate::decision::{Admitted, Decision, Denied, Remaining};
 use crate::observer::{Observer, report};
-use crate::{BucketCell, BucketStep, Clock, Limit, Nanos};
+use crate::{BucketCell, BucketState, BucketStep, Clock, Limit, Nanos};
 
 impl<K, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedTokenBucket<K, R, S, C, O, Q>
 where
@@ -54,9 +55,6 @@ where
     }
 
     /// Decides under the lock for reading, unless a key has to be added.
-    ///
-    /// The clock is read under the lock. While it is held nobody drops keys, so the reading lies behind none of those that were
-    /// dropped; and where the entry has to be fetched from memory, the clock is read meanwhile.
     #[inline(always)]
     fn decide_present<B: Lookup<K> + ?Sized>(
         &self,
@@ -65,13 +63,23 @@ where
         cost: u64,
         readings: &impl Readings,
     ) -> Option<(Nanos, Decision)> {
+        // Before the lock, which takes about as long: what is admitted now is right whatever others did meanwhile, and what is
+        // denied is decided again.
+        let now = readings.now();
         let shard = self.shards[self.index(hash)].read();
         match shard.find(hash, key) {
-            Some(entry) => Some(readings.take(&entry.cell, shard.step(entry.tier), cost)),
+            Some(entry) => {
+                let step = shard.step(entry.tier);
+                match entry.cell.try_acquire(step, now, cost) {
+                    denial @ Err(Denied::RateLimited { .. }) => {
+                        Some(readings.again(&entry.cell, step, cost, (now, denial)))
+                    }
+                    decision => Some((now, decision)),
+                }
+            }
             None => {
-                let (step, state) = shard.absent();
-                let now = readings.now();
-                match step.try_acquire(state, now, cost).1 {
+                let (now, (_, decision)) = decide_absent(&shard, cost, now, readings);
+                match decision {
                     Ok(_) if cost != 0 => None,
                     decision => Some((now, decision)),
                 }
@@ -92,12 +100,12 @@ where
         let index = self.index(hash);
         let mut open = self.open(index);
         if let Some(entry) = open.shard.find(hash, key) {
-            let (now, decision) = readings.take(&entry.cell, open.shard.step(entry.tier), cost);
+            // Nobody else takes anything meanwhile.
+            let now = readings.now();
+            let decision = entry.cell.try_acquire(open.shard.step(entry.tier), now, cost);
             return (now, KeyedDecision { decision, by: DecidedBy::Key });
         }
-        let (step, state) = open.shard.absent();
-        let now = readings.now();
-        let (next, decision) = step.try_acquire(state, now, cost);
+        let (now, (next, decision)) = decide_absent(&open.shard, cost, readings.now(), readings);
         if decision.is_ok() && cost != 0 && !self.add(&mut open, (hash, index), key, next, Q::Tier::default(), now) {
             drop(open);
             return (now, KeyedDecision { decision: self.decide_overflow(now, cost), by: DecidedBy::Overflow });
@@ -188,13 +196,34 @@ where
     }
 }
 
-/// Where a decision's reading comes from.
+/// What a key that is absent is told, in a shard that is locked, at `now` or at a later reading.
+///
+/// Other callers with later readings may have dropped keys since this one read its clock, and absent keys count as spent as far
+/// as those. While the shard is locked nobody drops more, so a reading taken now lies behind none of them.
+fn decide_absent<K, Q: Quotas>(
+    shard: &Shard<K, Q>,
+    cost: u64,
+    now: Nanos,
+    readings: &impl Readings,
+) -> (Nanos, (BucketState, Decision)) {
+    let (step, state) = shard.absent();
+    match step.try_acquire(state, now, cost) {
+        (_, Err(Denied::RateLimited { .. })) => {
+            let now = readings.now();
+            (now, step.try_acquire(state, now, cost))
+        }
+        decided => (now, decided),
+    }
+}
+
+/// Where a decision's readings come from.
 trait Readings {
     fn now(&self) -> Nanos;
     /// What stands for a reading where no clock is read.
     fn without_clock(&self) -> Nanos;
-    /// Takes `cost` from `cell`, and tells at which reading.
-    fn take(&self, cell: &BucketCell, step: &BucketStep, cost: u64) -> (Nanos, Decision);
+    /// Decides again, under the lock, what was denied at a reading from before it: the caller may have been suspended since, while
+    /// others took at later readings what refill has brought.
+    fn again(&self, cell: &BucketCell, step: &BucketStep, cost: u64, denial: (Nanos, Decision)) -> (Nanos, Decision);
 }
 
 /// One that the caller has.
@@ -212,12 +241,18 @@ impl Readings for Given {
     }
 
     #[inline(always)]
-    fn take(&self, cell: &BucketCell, step: &BucketStep, cost: u64) -> (Nanos, Decision) {
-        (self.0, cell.try_acquire(step, self.0, cost))
+    fn again(
+        &self,
+        _cell: &BucketCell,
+        _step: &BucketStep,
+        _cost: u64,
+        denial: (Nanos, Decision),
+    ) -> (Nanos, Decision) {
+        denial
     }
 }
 
-/// The store's clock.
+/// Those of the store's clock.
 struct Own<'c, C>(&'c C);
 
 impl<C: Clock> Readings for Own<'_, C> {
@@ -231,8 +266,8 @@ impl<C: Clock> Readings for Own<'_, C> {
         Nanos::ZERO
     }
 
-    #[inline(always)]
-    fn take(&self, cell: &BucketCell, step: &BucketStep, cost: u64) -> (Nanos, Decision) {
+    #[inline(never)]
+    fn again(&self, cell: &BucketCell, step: &BucketStep, cost: u64, _denial: (Nanos, Decision)) -> (Nanos, Decision) {
         cell.try_acquire_by(step, self.0, cost)
     }
 }
