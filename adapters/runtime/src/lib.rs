@@ -1,5 +1,4 @@
-//! Waiting for Sluicegate's limiters on any executor.
-
+#![doc = include_str!("../README.md")]
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -7,32 +6,61 @@
 #[cfg(feature = "alloc")]
 extern crate alloc;
 
+#[cfg(any(feature = "alloc", feature = "heapless"))]
 mod acquire;
+#[cfg(any(feature = "alloc", feature = "heapless"))]
 mod grant;
+#[cfg(feature = "keyed")]
+mod keyed;
+#[cfg(any(feature = "alloc", feature = "heapless"))]
 mod line;
 #[cfg(feature = "alloc")]
 mod manual;
+#[cfg(any(feature = "alloc", feature = "heapless"))]
 mod news;
+#[cfg(any(feature = "alloc", feature = "heapless"))]
 mod options;
+mod paced;
+#[cfg(feature = "alloc")]
+mod permits;
+#[cfg(any(feature = "alloc", feature = "heapless"))]
 mod queued;
+#[cfg(any(feature = "alloc", feature = "heapless"))]
 mod room;
 mod runtime;
+#[cfg(feature = "futures")]
+mod stream;
+#[cfg(any(feature = "alloc", feature = "heapless"))]
 mod sync;
+#[cfg(any(feature = "alloc", feature = "heapless"))]
 mod waitable;
 
 pub use sluicegate_core;
 pub use sluicegate_core::*;
 
+#[cfg(any(feature = "alloc", feature = "heapless"))]
 pub use acquire::Acquire;
+#[cfg(any(feature = "alloc", feature = "heapless"))]
 pub use grant::Grantor;
+#[cfg(feature = "keyed")]
+pub use keyed::{KeyWaiter, OneKey, QueuedKeyed, Store};
 #[cfg(feature = "alloc")]
 pub use manual::ManualRuntime;
+#[cfg(any(feature = "alloc", feature = "heapless"))]
 pub use options::WaitOptions;
+pub use paced::{Pace, Paced, Pacer};
+#[cfg(feature = "alloc")]
+pub use permits::{AcquirePermit, Permits, Released, WaitedPermit};
+#[cfg(any(feature = "alloc", feature = "heapless"))]
 pub use queued::Queued;
 #[cfg(feature = "heapless")]
 pub use room::Fixed;
 #[cfg(feature = "alloc")]
 pub use room::Growing;
+#[cfg(any(feature = "alloc", feature = "heapless"))]
 pub use room::Room;
 pub use runtime::{Runtime, Spawn};
+#[cfg(feature = "futures")]
+pub use stream::{LimitStream, Limited, LimitedSink, SinkError};
+#[cfg(any(feature = "alloc", feature = "heapless"))]
 pub use waitable::Waitable;

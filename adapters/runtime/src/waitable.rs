@@ -234,6 +234,8 @@ mod sealed {
     pub trait Sealed {}
     impl<L: Grantor, R, M, S: Room> Sealed for Queued<L, R, M, S> {}
     impl<W: Sealed + ?Sized> Sealed for &W {}
+    #[cfg(feature = "keyed")]
+    impl<T: crate::Store, R: crate::Runtime + Clone, M: lock_api::RawMutex> Sealed for crate::keyed::KeyWaiter<T, R, M> {}
     #[cfg(feature = "alloc")]
     impl<W: Sealed + ?Sized> Sealed for alloc::sync::Arc<W> {}
 }

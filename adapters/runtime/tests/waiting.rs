@@ -1,17 +1,20 @@
 //! Waiting, by hand: every poll is one that the test makes.
 
-use core::future::Future;
-use core::pin::Pin;
-use core::sync::atomic::{AtomicUsize, Ordering};
-use core::task::{Context, Poll, Waker};
+#![cfg(feature = "alloc")]
+
+extern crate alloc;
+
+mod support;
+
+use alloc::sync::Arc;
+use core::task::Poll;
 use core::time::Duration;
-use std::sync::Arc;
-use std::task::Wake;
 
 use parking_lot::RawMutex;
 use sluicegate_runtime::{
     Acquire, Admitted, Clock, Denied, Growing, ManualRuntime, Nanos, Queued, Quota, TokenBucket, WaitOptions, quota,
 };
+use support::Waiter;
 
 type Bucket = Arc<Queued<TokenBucket<()>, ManualRuntime<RawMutex>, RawMutex, Growing>>;
 
@@ -20,46 +23,9 @@ fn bucket(quota: Quota, options: WaitOptions) -> (Bucket, ManualRuntime<RawMutex
     (Arc::new(Queued::new(TokenBucket::with_limit(quota.into(), ()), time.clone(), options)), time)
 }
 
-/// One who waits, and how often it was woken.
-struct Waiter {
-    future: Pin<Box<Acquire<Bucket>>>,
-    woken: Arc<Woken>,
-}
-
-#[derive(Default)]
-struct Woken(AtomicUsize);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-impl Waiter {
-    fn new(future: Acquire<Bucket>) -> Self {
-        Self { future: Box::pin(future), woken: Arc::default() }
-    }
-
-    fn poll(&mut self) -> Poll<Result<Admitted, Denied>> {
-        let waker = Waker::from(Arc::clone(&self.woken));
-        self.future.as_mut().poll(&mut Context::from_waker(&waker))
-    }
-
-    /// Polls as an executor would: only when woken.
-    fn run(&mut self) -> Option<Result<Admitted, Denied>> {
-        while self.woken.0.swap(0, Ordering::Relaxed) > 0 {
-            if let Poll::Ready(decision) = self.poll() {
-                return Some(decision);
-            }
-        }
-        None
-    }
-}
-
-fn waiting(bucket: &Bucket, cost: u64) -> Waiter {
-    let mut waiter = Waiter::new(bucket.acquire_owned(cost));
-    assert!(waiter.poll().is_pending());
-    waiter
+#[track_caller]
+fn waiting(bucket: &Bucket, cost: u64) -> Waiter<Acquire<Bucket>> {
+    Waiter::waiting(bucket.acquire_owned(cost))
 }
 
 fn granted(decision: Option<Result<Admitted, Denied>>) -> bool {

@@ -164,6 +164,11 @@ impl<K, R, S, C, O, Q: Quotas> KeyedTokenBucket<K, R, S, C, O, Q> {
         self.overflow.unwrap_or_else(|| Overflow::Shared(self.shared.limit()))
     }
 
+    /// The hasher.
+    pub const fn hasher(&self) -> &S {
+        &self.hasher
+    }
+
     /// The clock.
     #[inline]
     pub const fn clock(&self) -> &C {

@@ -1,0 +1,289 @@
+//! Waiting for permits, departures, keys and streams.
+
+#![cfg(all(feature = "keyed", feature = "futures"))]
+
+extern crate alloc;
+
+mod support;
+
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use core::time::Duration;
+use std::hash::RandomState;
+
+use futures_core::Stream;
+use futures_sink::Sink;
+use parking_lot::{RawMutex, RawRwLock};
+use sluicegate_runtime::{
+    Clock, ConcurrencyLimit, Denied, Growing, Inheritance, KeyedTokenBucket, LimitStream, LimitedSink, ManualClock,
+    ManualRuntime, Nanos, PER_SECOND, Paced, Pacing, Permits, Queued, QueuedKeyed, Rate, TokenBucket, WaitOptions,
+    quota,
+};
+use support::Waiter;
+
+type Time = ManualRuntime<RawMutex>;
+type InFlight = Queued<Permits, Time, RawMutex, Growing>;
+
+fn in_flight(limit: u32) -> (Arc<InFlight>, Time) {
+    let time = Time::new();
+    (Arc::new(InFlight::new(ConcurrencyLimit::new(limit).into(), time.clone(), WaitOptions::new())), time)
+}
+
+#[test]
+fn c17_a_permit_is_waited_for_in_order_and_its_release_lets_the_next_go() {
+    let (limit, time) = in_flight(3);
+    let first = limit.try_acquire_permit(3).unwrap();
+    let mut second = Waiter::waiting(limit.acquire_permit_owned(2));
+    let mut third = Waiter::waiting(limit.acquire_permit_owned(1));
+    let mut fourth = Waiter::waiting(limit.acquire_permit_owned(1));
+    assert_eq!(time.sleepers(), 0, "no clock knows when");
+    first.success();
+    let second = second.run().unwrap().unwrap();
+    let third = third.run().unwrap().unwrap();
+    assert!(fourth.run().is_none());
+    assert_eq!(limit.usage().in_use, 3);
+    drop((second, third));
+    assert!(fourth.run().unwrap().is_ok());
+    assert_eq!(limit.usage().in_use, 0);
+}
+
+#[test]
+fn c17_a_permit_that_was_granted_and_not_fetched_goes_to_the_next() {
+    let (limit, _) = in_flight(1);
+    let first = limit.try_acquire_permit(1).unwrap();
+    let second = Waiter::waiting(limit.acquire_permit_owned(1));
+    let mut third = Waiter::waiting(limit.acquire_permit_owned(1));
+    drop(first);
+    assert_eq!(limit.usage().in_use, 1, "the second one has it");
+    assert!(third.run().is_none());
+    drop(second);
+    assert!(third.run().unwrap().is_ok());
+    assert_eq!(limit.usage().in_use, 0);
+}
+
+#[test]
+fn c17_a_timeout_of_a_permit_says_that_too_much_is_in_use() {
+    let (limit, time) = in_flight(1);
+    let _first = limit.try_acquire_permit(1).unwrap();
+    let mut second = Waiter::waiting(limit.acquire_permit_timeout(1, Duration::from_secs(1)));
+    time.advance(Duration::from_secs(1));
+    assert_eq!(second.run().unwrap().unwrap_err(), Denied::ConcurrencyLimited);
+    assert_eq!(time.sleepers(), 0);
+}
+
+#[test]
+fn c08_a_higher_limit_is_used_at_once_and_one_too_low_is_told() {
+    let (limit, _) = in_flight(2);
+    let _first = limit.try_acquire_permit(2).unwrap();
+    let mut large = Waiter::waiting(limit.acquire_permit_owned(2));
+    let mut small = Waiter::waiting(limit.acquire_permit_owned(1));
+    limit.set_limit(1);
+    assert_eq!(large.run().unwrap().unwrap_err(), Denied::CostExceedsLimit { cost: 2, limit: 1 });
+    assert!(small.run().is_none());
+    limit.set_limit(3);
+    assert!(small.run().unwrap().is_ok());
+}
+
+#[test]
+fn c06_departures_keep_their_distance_whenever_their_tasks_run() {
+    let time = Time::new();
+    let pacing = Pacing::new(Rate::new(10, PER_SECOND).unwrap(), 4).unwrap();
+    let paced = Arc::new(Paced::new(pacing, time.clone()));
+    let mut waiters: Vec<_> = (0..5).map(|_| Waiter::new(paced.pace_owned(1))).collect();
+    assert_eq!(waiters[0].poll(), Poll::Ready(Ok(Nanos::ZERO)));
+    for waiter in &mut waiters[1..] {
+        assert!(waiter.poll().is_pending());
+    }
+    assert!(matches!(Waiter::new(paced.pace_owned(1)).poll(), Poll::Ready(Err(Denied::RateLimited { .. }))));
+    // The second one wakes 150 ms late, which shifts nobody.
+    time.advance(Duration::from_millis(250));
+    assert_eq!(waiters[1].run(), Some(Ok(Nanos::from_millis(100))));
+    assert_eq!(waiters[2].run(), Some(Ok(Nanos::from_millis(200))));
+    time.advance(Duration::from_millis(49));
+    assert!(waiters[3].run().is_none());
+    time.advance(Duration::from_millis(1));
+    assert_eq!(waiters[3].run(), Some(Ok(Nanos::from_millis(300))));
+    // The last one leaves, and its slot is free again.
+    waiters.truncate(4);
+    assert_eq!(paced.bucket().try_acquire_at(time.now(), 1).map(|departure| departure.at), Ok(Nanos::from_millis(400)));
+    assert_eq!(time.sleepers(), 0);
+}
+
+#[test]
+fn c06_each_of_many_departs_at_its_turn() {
+    let time = Time::new();
+    let paced = Paced::new(Pacing::new(Rate::new(1, PER_SECOND).unwrap(), 1).unwrap(), time.clone());
+    let departed = core::cell::RefCell::new(Vec::new());
+    {
+        let mut all = Waiter::new(paced.for_each(0..3, |item| {
+            departed.borrow_mut().push((item, time.now()));
+            core::future::ready(())
+        }));
+        let mut is_over = all.poll().is_ready();
+        while !is_over {
+            time.advance(Duration::from_millis(500));
+            is_over = all.run().is_some();
+        }
+    }
+    let expected: Vec<_> = (0..3).map(|second| (second, Nanos::from_secs(second))).collect();
+    assert_eq!(departed.into_inner(), expected);
+}
+
+type Keys = QueuedKeyed<KeyedTokenBucket<u8, RawRwLock, RandomState, ManualClock>, Time, RawMutex>;
+
+fn keys() -> (Keys, Time) {
+    let time = Time::new();
+    (Keys::new(KeyedTokenBucket::new(quota!("1/1s burst 2")), time.clone(), WaitOptions::new()), time)
+}
+
+#[test]
+fn b07_each_key_has_a_queue_of_its_own_for_as_long_as_somebody_waits() {
+    let (keys, time) = keys();
+    assert!(keys.try_acquire(&1, 2).is_ok());
+    let mut large = Waiter::waiting(keys.acquire(1, 2));
+    let mut small = Waiter::waiting(keys.acquire(1, 1));
+    assert!(matches!(Waiter::new(keys.acquire(2, 1)).poll(), Poll::Ready(Ok(_))), "another key does not wait");
+    assert_eq!(keys.waited_for(), 1);
+    time.advance(Duration::from_secs(2));
+    assert!(large.run().unwrap().is_ok());
+    assert!(small.run().is_none());
+    drop(large);
+    time.advance(Duration::from_secs(1));
+    assert!(small.run().unwrap().is_ok());
+    drop(small);
+    assert_eq!((keys.waited_for(), time.sleepers()), (0, 0));
+}
+
+#[test]
+fn b06_who_leaves_a_key_leaves_nothing() {
+    let (keys, time) = keys();
+    assert!(keys.try_acquire(&1, 2).is_ok());
+    let large = Waiter::waiting(keys.acquire(1, 2));
+    let mut small = Waiter::waiting(keys.acquire(1, 1));
+    time.advance(Duration::from_secs(1));
+    drop(large);
+    assert!(small.run().unwrap().is_ok());
+    drop(small);
+    assert_eq!((keys.waited_for(), time.sleepers()), (0, 0));
+    assert!(keys.try_acquire(&1, 1).is_err());
+}
+
+#[test]
+fn b05_a_key_has_its_timeouts_and_its_refunds() {
+    let (keys, time) = keys();
+    assert!(keys.try_acquire(&1, 2).is_ok());
+    let mut hasty = Waiter::new(keys.acquire_timeout(1, 1, Duration::from_millis(999)));
+    assert!(matches!(hasty.poll(), Poll::Ready(Err(Denied::RateLimited { .. }))));
+    drop(hasty);
+    assert_eq!(keys.waited_for(), 0);
+    let mut waiter = Waiter::waiting(keys.acquire(1, 2));
+    assert!(keys.refund(&1, 1));
+    assert!(waiter.run().is_none());
+    time.advance(Duration::from_secs(1));
+    assert!(waiter.run().unwrap().is_ok());
+}
+
+#[test]
+fn c08_who_waits_for_a_key_sees_a_change_of_its_quota() {
+    let (keys, time) = keys();
+    assert!(keys.try_acquire(&1, 2).is_ok());
+    let mut waiter = Waiter::waiting(keys.acquire(1, 2));
+    keys.store().set_quota_at((), quota!("10/1s burst 2"), time.now(), Inheritance::Level).unwrap();
+    keys.recheck_all();
+    assert!(waiter.run().is_none());
+    time.advance(Duration::from_millis(200));
+    assert!(waiter.run().unwrap().is_ok());
+}
+
+#[test]
+fn d03_no_more_keys_are_waited_for_than_may() {
+    let (keys, _) = keys();
+    let keys = keys.most_keys(1);
+    assert!(keys.try_acquire(&1, 2).is_ok() && keys.try_acquire(&2, 2).is_ok());
+    let _first = Waiter::waiting(keys.acquire(1, 1));
+    assert_eq!(Waiter::new(keys.acquire(2, 1)).poll(), Poll::Ready(Err(Denied::QueueFull)));
+}
+
+/// Items that are there at once.
+struct Items(VecDeque<u8>);
+
+impl Stream for Items {
+    type Item = u8;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<u8>> {
+        Poll::Ready(self.0.pop_front())
+    }
+}
+
+impl Sink<u8> for Items {
+    type Error = core::convert::Infallible;
+
+    fn poll_ready(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn start_send(mut self: Pin<&mut Self>, item: u8) -> Result<(), Self::Error> {
+        self.0.push_back(item);
+        Ok(())
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+type Bucket = Queued<TokenBucket<()>, Time, RawMutex, Growing>;
+
+fn bucket() -> (Arc<Bucket>, Time) {
+    let time = Time::new();
+    let bucket = TokenBucket::with_limit(quota!("1/1s burst 2").into(), ());
+    (Arc::new(Bucket::new(bucket, time.clone(), WaitOptions::new())), time)
+}
+
+#[test]
+fn a_stream_passes_its_items_on_in_order_at_the_limiters_pace() {
+    let (bucket, time) = bucket();
+    let mut stream = Box::pin(Items((0..4).collect()).limit_by(Arc::clone(&bucket)));
+    assert_eq!(stream.size_hint(), (0, None));
+    let mut passed = Vec::new();
+    let mut next = Waiter::new(core::future::poll_fn(|context| {
+        loop {
+            match stream.as_mut().poll_next(context) {
+                Poll::Ready(Some(item)) => passed.push((item.unwrap(), time.now())),
+                Poll::Ready(None) => return Poll::Ready(()),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }));
+    assert!(next.poll().is_pending());
+    time.advance(Duration::from_secs(1));
+    assert!(next.run().is_none());
+    time.advance(Duration::from_secs(1));
+    assert!(next.run().is_some());
+    drop(next);
+    let at = Nanos::from_secs;
+    assert_eq!(passed, [(0, at(0)), (1, at(0)), (2, at(1)), (3, at(2))]);
+}
+
+#[test]
+fn a_sink_takes_items_at_the_limiters_pace() {
+    let (bucket, time) = bucket();
+    let mut sink = Box::pin(LimitedSink::new(Items(VecDeque::new()), Arc::clone(&bucket)));
+    let mut context = Context::from_waker(core::task::Waker::noop());
+    for item in 0..2 {
+        assert_eq!(sink.as_mut().poll_ready(&mut context), Poll::Ready(Ok(())));
+        // Asked again, it takes nothing more.
+        assert_eq!(sink.as_mut().poll_ready(&mut context), Poll::Ready(Ok(())));
+        sink.as_mut().start_send(item).unwrap();
+    }
+    assert!(sink.as_mut().poll_ready(&mut context).is_pending());
+    time.advance(Duration::from_secs(1));
+    assert_eq!(sink.as_mut().poll_ready(&mut context), Poll::Ready(Ok(())));
+    assert_eq!(bucket.limiter().inspect_at(time.now()).level, 0);
+}
