@@ -9,6 +9,8 @@ extern crate alloc;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 mod acquire;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
+mod constructors;
+#[cfg(any(feature = "alloc", feature = "heapless"))]
 mod grant;
 #[cfg(feature = "keyed")]
 mod keyed;
