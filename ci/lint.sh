@@ -8,6 +8,9 @@ done
 for features in alloc heapless keyed alloc,heapless,keyed; do
     cargo clippy --quiet -p sluicegate-core --features "$features" --all-targets -- -D warnings
 done
+for features in "" alloc heapless alloc,heapless,keyed,futures; do
+    cargo clippy --quiet -p sluicegate-runtime --features "$features" --all-targets -- -D warnings
+done
 cargo clippy --quiet -p sluicegate-threads --all-features --all-targets -- -D warnings
 # The same code over loom's atomics.
 RUSTFLAGS="--cfg sluicegate_loom" \

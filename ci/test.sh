@@ -25,6 +25,9 @@ try -p sluicegate-core --features alloc,heapless,keyed
 try -p sluicegate-core --features alloc,heapless,keyed --release --tests
 try -p sluicegate-threads --no-default-features
 try -p sluicegate-threads --all-features
+try -p sluicegate-runtime
+try -p sluicegate-runtime --features heapless
+try -p sluicegate-runtime --all-features
 try -p sluicegate
 try -p sluicegate-loom-tests
 try -p sluicegate-benches

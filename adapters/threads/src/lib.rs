@@ -1,5 +1,8 @@
-#![cfg_attr(any(not(doctest), feature = "keyed"), doc = include_str!("../README.md"))]
-#![cfg_attr(all(doctest, not(feature = "keyed")), doc = "One of the page's examples needs the feature `keyed`.")]
+#![cfg_attr(any(not(doctest), all(feature = "keyed", feature = "wait")), doc = include_str!("../README.md"))]
+#![cfg_attr(
+    all(doctest, not(all(feature = "keyed", feature = "wait"))),
+    doc = "The page's examples need the features `keyed` and `wait`."
+)]
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -12,6 +15,8 @@ mod cpu_shard;
 mod keyed;
 mod limiters;
 mod os_clock;
+#[cfg(feature = "wait")]
+mod parking;
 mod thread_shard;
 #[cfg(feature = "tsc")]
 mod tsc_clock;
@@ -35,6 +40,13 @@ pub use limiters::{
 #[cfg(feature = "tsc")]
 pub use limiters::{TscShardedWindow, TscTokenBucket};
 pub use os_clock::OsClock;
+#[cfg(feature = "wait")]
+pub use parking::{ParkUntil, ThreadTime, Wait, WaitingAdjustableBucket, WaitingConcurrencyLimit, WaitingTokenBucket};
+/// What waits share on threads and on executors.
+#[cfg(feature = "wait")]
+pub use sluicegate_runtime::{
+    self, Acquire, Grantor, Growing, ManualRuntime, Permits, Queued, Runtime, WaitOptions, WaitedPermit,
+};
 pub use thread_shard::ThreadShard;
 #[cfg(feature = "tsc")]
 pub use tsc_clock::TscClock;

@@ -1,0 +1,141 @@
+//! Waiting for a limiter on a plain thread.
+
+use alloc::sync::Arc;
+use alloc::task::Wake;
+use core::cell::Cell;
+use core::future::Future;
+use core::pin::{Pin, pin};
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::task::{Context, Poll, Waker};
+use std::thread::{self, Thread};
+
+use sluicegate_runtime::{Growing, Queued, Runtime};
+
+use crate::{Clock, Nanos, OsClock};
+
+/// The time of threads that wait: a clock, and a sleep during which the thread is parked.
+///
+/// What sleeps by it must be waited for with [`Wait::wait`]: there is no timer besides the waiting thread itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ThreadTime<C = OsClock>(C);
+
+impl<C: Clock> ThreadTime<C> {
+    /// The time of `clock`.
+    pub const fn new(clock: C) -> Self {
+        Self(clock)
+    }
+}
+
+impl<C: Clock> Clock for ThreadTime<C> {
+    #[inline]
+    fn now(&self) -> Nanos {
+        self.0.now()
+    }
+}
+
+impl<C: Clock + Clone> Runtime for ThreadTime<C> {
+    type Sleep = ParkUntil<C>;
+
+    #[inline]
+    fn sleep_until(&self, at: Nanos) -> ParkUntil<C> {
+        ParkUntil { clock: self.0.clone(), at }
+    }
+}
+
+/// Parks the thread that waits for it until its clock reads so much.
+#[derive(Clone, Copy, Debug)]
+pub struct ParkUntil<C> {
+    clock: C,
+    at: Nanos,
+}
+
+impl<C: Clock> Future for ParkUntil<C> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        let left = self.at.saturating_duration_since(self.clock.now());
+        if left.is_zero() {
+            return Poll::Ready(());
+        }
+        NEXT.with(|next| next.set(Some(next.get().map_or(left, |other| left.min(other)))));
+        Poll::Pending
+    }
+}
+
+std::thread_local! {
+    /// How long the thread may be parked at most, as those say whom it has just polled.
+    static NEXT: Cell<Option<core::time::Duration>> = const { Cell::new(None) };
+}
+
+/// Waits for a future on a plain thread.
+pub trait Wait: Future + Sized {
+    /// Parks this thread until the future is ready.
+    ///
+    /// For the waits of this crate's limiters, and of any future that wakes its waker or sleeps by a [`ThreadTime`]. In an async
+    /// task `await` instead: a parked thread runs no other task.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use sluicegate_threads::{Denied, Wait, WaitingTokenBucket, quota};
+    ///
+    /// let limiter = WaitingTokenBucket::of(quota!("1000/1s burst 1"));
+    /// limiter.try_acquire(1)?;
+    /// // A millisecond later.
+    /// limiter.acquire(1).wait()?;
+    /// assert!(limiter.acquire_timeout(1, Duration::ZERO).wait().is_err());
+    /// # Ok::<(), Denied>(())
+    /// ```
+    fn wait(self) -> Self::Output {
+        let mut future = pin!(self);
+        let parked = Arc::new(Parked { thread: thread::current(), is_woken: AtomicBool::new(false) });
+        let waker = Waker::from(Arc::clone(&parked));
+        let mut context = Context::from_waker(&waker);
+        // One wait may be within another, on one thread.
+        let outer = NEXT.with(Cell::take);
+        let output = loop {
+            if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+                break output;
+            }
+            let next = NEXT.with(Cell::take);
+            // Acquire, paired with the release in `wake`: what was done before the wake is seen by the next poll.
+            if !parked.is_woken.swap(false, Ordering::Acquire) {
+                match next {
+                    Some(left) => thread::park_timeout(left),
+                    None => thread::park(),
+                }
+            }
+        };
+        NEXT.with(|next| next.set(outer));
+        output
+    }
+}
+
+impl<F: Future> Wait for F {}
+
+struct Parked {
+    thread: Thread,
+    is_woken: AtomicBool,
+}
+
+impl Wake for Parked {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.is_woken.store(true, Ordering::Release);
+        self.thread.unpark();
+    }
+}
+
+/// A token bucket that threads can wait for, in order.
+///
+/// It is a [`Queued`] limiter, and all its methods are there; `wait()` on what they return parks the thread.
+pub type WaitingTokenBucket = Queued<sluicegate_core::TokenBucket<()>, ThreadTime, parking_lot::RawMutex, Growing>;
+
+/// The same for a limit that can be changed while it is waited for.
+pub type WaitingAdjustableBucket =
+    Queued<sluicegate_core::AdjustableBucket<()>, ThreadTime, parking_lot::RawMutex, Growing>;
+
+/// A limit of what is in use whose permits threads can wait for, in order.
+pub type WaitingConcurrencyLimit = Queued<sluicegate_runtime::Permits, ThreadTime, parking_lot::RawMutex, Growing>;

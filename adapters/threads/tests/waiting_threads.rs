@@ -1,0 +1,121 @@
+//! Threads that wait, in virtual time and in a little of the real one.
+
+#![cfg(feature = "wait")]
+
+extern crate alloc;
+
+use alloc::sync::Arc;
+use core::time::Duration;
+use std::sync::Mutex;
+use std::thread;
+
+use parking_lot::RawMutex;
+use sluicegate_threads::sluicegate_core::TokenBucket;
+use sluicegate_threads::{
+    ConcurrencyLimit, Denied, Growing, ManualRuntime, Nanos, Queued, ThreadTime, Wait, WaitOptions,
+    WaitingConcurrencyLimit, WaitingTokenBucket, quota,
+};
+
+type Time = ManualRuntime<RawMutex>;
+type Bucket = Queued<TokenBucket<()>, Time, RawMutex, Growing>;
+
+fn until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn b07_threads_are_served_in_the_order_in_which_they_came() {
+    let time = Time::new();
+    let bucket = TokenBucket::with_limit(quota!("1/1h").into(), ());
+    let bucket = Arc::new(Bucket::new(bucket, time.clone(), WaitOptions::new().relief(None)));
+    bucket.try_acquire(1).unwrap();
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let threads: Vec<_> = (0..8)
+        .map(|number| {
+            let (waiting, order) = (Arc::clone(&bucket), Arc::clone(&order));
+            let thread = thread::spawn(move || {
+                waiting.acquire(1).wait().unwrap();
+                order.lock().unwrap().push(number);
+            });
+            until(|| bucket.waiters() == number + 1);
+            thread
+        })
+        .collect();
+    for served in 1..=8 {
+        until(|| time.next_wake().is_some());
+        time.advance(Duration::from_secs(3600));
+        until(|| order.lock().unwrap().len() == served);
+    }
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!((bucket.waiters(), time.sleepers()), (0, 0));
+}
+
+#[test]
+fn b05_a_thread_waits_for_its_tokens_and_no_longer_than_it_wants_to() {
+    let bucket = WaitingTokenBucket::of(quota!("1000/1s burst 2"));
+    bucket.try_acquire(2).unwrap();
+    let admitted = bucket.acquire(2).wait().unwrap();
+    assert!(admitted.at > Nanos::ZERO);
+    assert!(matches!(bucket.acquire_timeout(2, Duration::ZERO).wait(), Err(Denied::RateLimited { .. })));
+    bucket.close();
+    assert_eq!(bucket.acquire(1).wait(), Err(Denied::Closed));
+}
+
+#[test]
+fn a17_two_hundred_threads_take_exactly_the_limit() {
+    let bucket = WaitingTokenBucket::of(quota!("100/1h"));
+    let admitted = thread::scope(|scope| {
+        let ask = || bucket.acquire_timeout(1, Duration::ZERO).wait().is_ok();
+        let threads: Vec<_> = (0..200).map(|_| scope.spawn(ask)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).filter(|is_admitted| *is_admitted).count()
+    });
+    assert_eq!(admitted, 100);
+}
+
+#[test]
+fn c17_permits_pass_from_thread_to_thread() {
+    let limit =
+        WaitingConcurrencyLimit::new(ConcurrencyLimit::new(2).into(), ThreadTime::default(), WaitOptions::new());
+    let most = Mutex::new((0_u32, 0_u32));
+    thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| {
+                let permit = limit.acquire_permit(1).wait().unwrap();
+                {
+                    let mut most = most.lock().unwrap();
+                    most.0 += 1;
+                    most.1 = most.1.max(most.0);
+                }
+                thread::yield_now();
+                most.lock().unwrap().0 -= 1;
+                permit.success();
+            });
+        }
+    });
+    assert!(most.lock().unwrap().1 <= 2);
+    assert_eq!(limit.usage().in_use, 0);
+}
+
+#[test]
+fn a_wait_within_a_wait_keeps_the_outer_ones_time() {
+    use core::future::{Future, poll_fn};
+    use core::pin::pin;
+    use core::task::Poll;
+    use sluicegate_threads::{Clock, Runtime};
+
+    let time = ThreadTime::<sluicegate_threads::OsClock>::default();
+    let at = time.now() + Duration::from_millis(2);
+    let mut sleep = pin!(time.sleep_until(at));
+    poll_fn(|context| {
+        let polled = sleep.as_mut().poll(context);
+        // Another wait, on the same thread, between the sleep's word and the parking.
+        core::future::ready(()).wait();
+        polled
+    })
+    .wait();
+    assert!(time.now() >= at);
+    assert_eq!(poll_fn(|_| Poll::Ready(7)).wait(), 7);
+}
