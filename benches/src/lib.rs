@@ -12,6 +12,7 @@ pub mod keyed;
 pub mod record;
 pub mod rival;
 pub mod single_step;
+pub mod waiting;
 
 /// Whether this run is to measure: `cargo bench` says `--bench`, and `cargo test --benches` does not.
 pub fn is_measuring() -> bool {

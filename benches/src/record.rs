@@ -92,6 +92,18 @@ pub fn keyed_page(results: &[(Heat, Vec<Timing>)]) -> String {
     page
 }
 
+/// The page about taking by `acquire`.
+pub fn waiting_page(results: &[(Heat, Vec<Timing>)]) -> String {
+    let mut page = format!(
+        "# Taking what is there by `acquire`\n\nOn tokio's executor of one thread. Contestants of a table take turns in one process, in \
+         changing order; a figure is the median over the rounds, in nanoseconds a token, with the loop around it; the ratio is the \
+         median of the rounds' ratios to the baseline.\n\n{}",
+        conditions().replace("--bench record", "--bench waiting_record")
+    );
+    write_tables(&mut page, results);
+    page
+}
+
 /// The head of the page about the memory of keys.
 pub fn memory_head() -> String {
     format!("# The memory of keys\n\n{}", conditions().replace("--bench record", "--bench keyed_memory"))

@@ -47,6 +47,7 @@ pin_project! {
     }
 
     impl<W: Waitable> PinnedDrop for Acquire<W> {
+        #[inline]
         fn drop(this: Pin<&mut Self>) {
             if let State::Waiting { place, .. } = this.state {
                 this.limiter.leave(place);
@@ -70,6 +71,7 @@ enum State {
 }
 
 impl<W: Waitable> Acquire<W> {
+    #[inline]
     pub(crate) const fn new(limiter: W, cost: u64, until: Until) -> Self {
         Self { limiter, cost, state: State::Fresh(until), sleep: None, asleep: None }
     }
@@ -78,7 +80,7 @@ impl<W: Waitable> Acquire<W> {
 impl<W: Waitable> Future for Acquire<W> {
     type Output = Result<W::Grant, Denied>;
 
-    #[inline]
+    #[inline(always)]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         if let State::Fresh(_) = self.state {
             // What is free is taken without a lock, and without becoming a waiter.
@@ -92,6 +94,9 @@ impl<W: Waitable> Future for Acquire<W> {
 }
 
 impl<W: Waitable> Acquire<W> {
+    /// Waits. It is not taken where nobody has to, and so must not make that slower.
+    #[cold]
+    #[inline(never)]
     fn wait(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<W::Grant, Denied>> {
         let mut this = self.project();
         let mut has_slept = false;

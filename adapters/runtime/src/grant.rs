@@ -45,7 +45,7 @@ macro_rules! grantors {
         impl<$($generics)*> Grantor for $limiter {
             type Grant = Admitted;
 
-            #[inline]
+            #[inline(always)]
             fn take_at(&self, now: Nanos, cost: u64) -> Decision {
                 Limiter::take_at(self, now, cost)
             }

@@ -36,6 +36,7 @@ mod stream;
 mod sync;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 mod waitable;
+mod with_clock;
 
 pub use sluicegate_core;
 pub use sluicegate_core::*;
@@ -66,3 +67,4 @@ pub use runtime::{Runtime, Spawn};
 pub use stream::{LimitStream, Limited, LimitedSink, SinkError};
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 pub use waitable::Waitable;
+pub use with_clock::WithClock;

@@ -75,6 +75,7 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
     ///
     /// # Errors
     /// As the limiter's; [`Denied::Closed`] once closed.
+    #[inline]
     pub fn try_acquire(&self, cost: u64) -> Result<L::Grant, Denied> {
         let now = self.runtime.now();
         let decision = self.decide_at_once(now, cost);
@@ -107,6 +108,7 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
     /// # Errors
     /// What can never succeed fails at once: [`Denied::CostExceedsLimit`] and [`Denied::Closed`]; so does a queue that is full,
     /// [`Denied::QueueFull`].
+    #[inline]
     pub fn acquire(&self, cost: u64) -> Acquire<&Self> {
         Acquire::new(self, cost, Until::Ever)
     }
@@ -116,6 +118,7 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
     /// # Errors
     /// As [`acquire`](Self::acquire); and what the limiter says at the end, mostly [`Denied::RateLimited`]. It fails at once
     /// where the timeout is certainly too short.
+    #[inline]
     pub fn acquire_timeout(&self, cost: u64, timeout: Duration) -> Acquire<&Self> {
         Acquire::new(self, cost, Until::After(timeout))
     }
@@ -124,18 +127,21 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
     ///
     /// # Errors
     /// As [`acquire_timeout`](Self::acquire_timeout).
+    #[inline]
     pub fn acquire_deadline(&self, cost: u64, deadline: Nanos) -> Acquire<&Self> {
         Acquire::new(self, cost, Until::At(deadline))
     }
 
     /// As [`acquire`](Self::acquire), by a future that shares the limiter and can go to another task.
     #[cfg(feature = "alloc")]
+    #[inline]
     pub fn acquire_owned(self: &alloc::sync::Arc<Self>, cost: u64) -> Acquire<alloc::sync::Arc<Self>> {
         Acquire::new(alloc::sync::Arc::clone(self), cost, Until::Ever)
     }
 
     /// As [`acquire_timeout`](Self::acquire_timeout), by a future that shares the limiter.
     #[cfg(feature = "alloc")]
+    #[inline]
     pub fn acquire_timeout_owned(
         self: &alloc::sync::Arc<Self>,
         cost: u64,
@@ -146,6 +152,7 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
 
     /// As [`acquire_deadline`](Self::acquire_deadline), by a future that shares the limiter.
     #[cfg(feature = "alloc")]
+    #[inline]
     pub fn acquire_deadline_owned(
         self: &alloc::sync::Arc<Self>,
         cost: u64,

@@ -66,7 +66,7 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Waitable for Queued<L, R, M, 
     }
 
     /// Decides at once where nobody waits and the answer is not to wait.
-    #[inline]
+    #[inline(always)]
     fn take_unless_others_wait(&self, cost: u64) -> Option<Result<L::Grant, Denied>> {
         if !self.waiting.is_none() {
             return None;
@@ -165,7 +165,7 @@ impl<W: Waitable + ?Sized> Waitable for &W {
         (**self).relief()
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_unless_others_wait(&self, cost: u64) -> Option<Result<W::Grant, Denied>> {
         (**self).take_unless_others_wait(cost)
     }
@@ -203,7 +203,7 @@ impl<W: Waitable + ?Sized> Waitable for alloc::sync::Arc<W> {
         (**self).relief()
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_unless_others_wait(&self, cost: u64) -> Option<Result<W::Grant, Denied>> {
         (**self).take_unless_others_wait(cost)
     }

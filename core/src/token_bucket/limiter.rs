@@ -273,7 +273,7 @@ impl<C, O: Observer> Limiter for TokenBucket<C, O> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_at(&self, now: Nanos, cost: u64) -> Decision {
         match &self.rule {
             Rule::Step(step) => self.cell.try_acquire(step, now, cost),
