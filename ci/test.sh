@@ -28,6 +28,7 @@ try -p sluicegate-threads --all-features
 try -p sluicegate-runtime
 try -p sluicegate-runtime --features heapless
 try -p sluicegate-runtime --all-features
+try -p sluicegate-embassy
 try -p sluicegate
 try -p sluicegate-loom-tests
 try -p sluicegate-benches
