@@ -1,7 +1,9 @@
 //! What a queue asks of what it queues for.
 
+use lock_api::RawMutex;
 use sluicegate_core::{
-    AdjustableBucket, Admitted, Decision, Denied, Limiter, Nanos, Observer, ShardId, ShardedWindow, Shards, TokenBucket,
+    AdjustableBucket, Admitted, Decision, Denied, Holding, Limiter, Nanos, Observer, Runs, ShardId, ShardedWindow,
+    Shards, SharedSlidingLog, SlidingCounter, TokenBucket,
 };
 
 /// Something that can be waited for: it grants a cost at a reading, or says why not.
@@ -9,7 +11,7 @@ use sluicegate_core::{
 /// # Contract
 ///
 /// - `take_at` MUST take all of the cost or nothing, and `peek_at` MUST answer as it would and take nothing.
-/// - `give_back` MUST undo a `take_at` whose grant nobody used.
+/// - Each `hold_at` that is `Ok` is followed by exactly one of `keep` and `let_go`, with its grant; `let_go` undoes it.
 /// - None of them may panic, wait, or tell an observer; `tell` does.
 pub trait Grantor {
     /// What a waiter is given.
@@ -21,6 +23,21 @@ pub trait Grantor {
     /// Why not.
     fn take_at(&self, now: Nanos, cost: u64) -> Result<Self::Grant, Denied>;
 
+    /// Takes `cost` for a waiter that does not know of it yet: it is kept or given back later.
+    ///
+    /// # Errors
+    /// As `take_at`.
+    #[inline]
+    fn hold_at(&self, now: Nanos, cost: u64) -> Result<Self::Grant, Denied> {
+        self.take_at(now, cost)
+    }
+
+    /// A waiter has learnt of what was held for it.
+    #[inline]
+    fn keep(&self, cost: u64, grant: &Self::Grant) {
+        let _ = (cost, grant);
+    }
+
     /// What `take_at` would answer.
     ///
     /// # Errors
@@ -30,8 +47,15 @@ pub trait Grantor {
     /// As [`Limiter::earliest_at`].
     fn earliest_at(&self, now: Nanos, total: u128) -> Option<Nanos>;
 
-    /// Gives back what was taken for a waiter that went away before it learnt of it.
-    fn give_back(&self, now: Nanos, cost: u64, grant: Self::Grant);
+    /// Gives back what was held at `at` for a waiter that went away before it learnt of it. Who can only take and give back tells
+    /// the observer of both.
+    fn let_go(&self, at: Nanos, cost: u64, grant: Self::Grant) {
+        self.tell(at, cost, Ok(&grant));
+        self.give_back(cost, grant);
+    }
+
+    /// Gives back what was taken and not used.
+    fn give_back(&self, cost: u64, grant: Self::Grant);
 
     /// Tells the observer, if there is one, of a decision that stands.
     fn tell(&self, now: Nanos, cost: u64, decision: Result<&Self::Grant, Denied>) {
@@ -39,8 +63,25 @@ pub trait Grantor {
     }
 }
 
+/// What is held by a limiter that can.
+macro_rules! hold {
+    () => {
+        fn hold_at(&self, now: Nanos, cost: u64) -> Decision {
+            Holding::hold_at(self, now, cost)
+        }
+
+        fn keep(&self, cost: u64, grant: &Admitted) {
+            Holding::keep(self, cost, grant);
+        }
+
+        fn let_go(&self, _at: Nanos, cost: u64, grant: Admitted) {
+            Holding::let_go(self, cost, &grant);
+        }
+    };
+}
+
 macro_rules! grantors {
-    ($($(#[$meta:meta])* [$($generics:tt)*] $limiter:ty, $give_back:expr;)+) => {$(
+    ($($(#[$meta:meta])* [$($generics:tt)*] $limiter:ty, $give_back:expr, { $($held:tt)* })+) => {$(
         $(#[$meta])*
         impl<$($generics)*> Grantor for $limiter {
             type Grant = Admitted;
@@ -60,10 +101,12 @@ macro_rules! grantors {
                 Limiter::earliest_at(self, now, total)
             }
 
-            fn give_back(&self, _now: Nanos, cost: u64, grant: Admitted) {
+            fn give_back(&self, cost: u64, grant: Admitted) {
                 let give_back: fn(&Self, u64, &Admitted) = $give_back;
                 give_back(self, cost, &grant);
             }
+
+            $($held)*
 
             #[inline]
             fn tell(&self, now: Nanos, cost: u64, decision: Result<&Admitted, Denied>) {
@@ -74,13 +117,18 @@ macro_rules! grantors {
 }
 
 grantors! {
-    /// What is given back counts from then on: tokens that refill has replaced since they were granted come on top of that
-    /// refill, as [`BucketStep::refund`](sluicegate_core::BucketStep::refund) says.
-    [C, O: Observer] TokenBucket<C, O>, |bucket, cost, _| bucket.refund(cost);
-    /// As a token bucket's.
-    [C, O: Observer] AdjustableBucket<C, O>, |bucket, cost, _| bucket.refund(cost);
+    /// What a waiter did not fetch counts as never taken up to when it leaves, unless the bucket was full in between: then tokens
+    /// that refill has replaced come on top of that refill, as [`BucketStep::refund`](sluicegate_core::BucketStep::refund) says. An
+    /// [`AdjustableBucket`] leaves no trace at all.
+    [C, O: Observer] TokenBucket<C, O>, |bucket, cost, _| bucket.refund(cost), {}
+    /// What a waiter has not fetched is held, and leaves no trace when it leaves.
+    [C, O: Observer] AdjustableBucket<C, O>, |bucket, cost, _| bucket.refund(cost), { hold! {} }
     /// What is given back counts in the window that it was granted in.
-    [S: Shards, C, I: ShardId, O: Observer] ShardedWindow<S, C, I, O>, |window, cost, grant| window.refund(grant.at, cost);
+    [S: Shards, C, I: ShardId, O: Observer] ShardedWindow<S, C, I, O>, |window, cost, grant| window.refund(grant.at, cost), {}
+    /// What a waiter has not fetched is held, and leaves no trace when it leaves.
+    [C, O: Observer] SlidingCounter<C, O>, |counter, cost, grant| counter.refund(grant.at, cost), { hold! {} }
+    /// What is given back counts at the reading that it was granted at.
+    [L: RawMutex, R: Runs, O: Observer] SharedSlidingLog<L, R, O>, |log, cost, grant| log.refund(grant.at, cost), { hold! {} }
 }
 
 impl<G: Grantor + ?Sized> Grantor for &G {
@@ -102,8 +150,20 @@ impl<G: Grantor + ?Sized> Grantor for &G {
     }
 
     #[inline]
-    fn give_back(&self, now: Nanos, cost: u64, grant: Self::Grant) {
-        (**self).give_back(now, cost, grant);
+    fn hold_at(&self, now: Nanos, cost: u64) -> Result<Self::Grant, Denied> {
+        (**self).hold_at(now, cost)
+    }
+
+    fn keep(&self, cost: u64, grant: &Self::Grant) {
+        (**self).keep(cost, grant);
+    }
+
+    fn let_go(&self, at: Nanos, cost: u64, grant: Self::Grant) {
+        (**self).let_go(at, cost, grant);
+    }
+
+    fn give_back(&self, cost: u64, grant: Self::Grant) {
+        (**self).give_back(cost, grant);
     }
 
     #[inline]

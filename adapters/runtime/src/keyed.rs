@@ -131,7 +131,7 @@ impl<T: Store, R, M> Grantor for OneKey<T, R, M> {
         self.inner.store.earliest_at(&self.key, now, total)
     }
 
-    fn give_back(&self, _now: Nanos, cost: u64, _grant: Admitted) {
+    fn give_back(&self, cost: u64, _grant: Admitted) {
         self.inner.store.refund(&self.key, cost);
     }
 

@@ -159,7 +159,7 @@ impl<S: Room, G> Line<S, G> {
         while !news.is_full() {
             let take = |cost| {
                 grantor.peek_at(now, cost)?;
-                grantor.take_at(now, cost)
+                grantor.hold_at(now, cost)
             };
             let Some(served) = self.queue.grant_next_with(now, take) else { return true };
             let answer = match served.verdict {

@@ -62,7 +62,7 @@ impl<O: PermitObserver> Grantor for Permits<O> {
         None
     }
 
-    fn give_back(&self, _now: Nanos, _cost: u64, permit: Self::Grant) {
+    fn give_back(&self, _cost: u64, permit: Self::Grant) {
         permit.ignore();
     }
 }

@@ -163,7 +163,7 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
 
     /// Gives `cost` back that was granted and not used, and wakes those who can go with it.
     pub fn give_back(&self, cost: u64, grant: L::Grant) {
-        self.limiter.give_back(self.runtime.now(), cost, grant);
+        self.limiter.give_back(cost, grant);
         self.recheck();
     }
 

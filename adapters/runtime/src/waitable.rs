@@ -132,6 +132,9 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Waitable for Queued<L, R, M, 
         }
         match (fetched, next) {
             (Poll::Ready((at, answer)), _) => {
+                if let Ok(grant) = &answer {
+                    self.limiter.keep(cost, grant);
+                }
                 self.limiter.tell(at, cost, answer.as_ref().map_err(|denied| *denied));
                 Looked::Over(answer)
             }
@@ -145,8 +148,7 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Waitable for Queued<L, R, M, 
         let granted = line.leave(place);
         self.unlock(line);
         if let Some((at, cost, grant)) = granted {
-            self.limiter.tell(at, cost, Ok(&grant));
-            self.limiter.give_back(self.runtime.now(), cost, grant);
+            self.limiter.let_go(at, cost, grant);
         }
         self.recheck();
     }

@@ -241,3 +241,41 @@ fn d04_an_hour_is_waited_in_no_time() {
     time.advance(Duration::from_nanos(1));
     assert!(granted(waiter.run()));
 }
+
+#[test]
+fn b06_what_a_waiter_did_not_fetch_leaves_no_trace_in_an_adjustable_bucket() {
+    use sluicegate_runtime::{AdjustableBucket, Observer};
+
+    /// Counts tokens, and refunds as negative ones.
+    #[derive(Default)]
+    struct Told(core::sync::atomic::AtomicI64);
+    impl Observer for &'static Told {
+        fn admitted(&self, _: Nanos, cost: u64, _: &Admitted) {
+            self.0.fetch_add(cost as i64, core::sync::atomic::Ordering::Relaxed);
+        }
+        fn refunded(&self, cost: u64) {
+            self.0.fetch_sub(cost as i64, core::sync::atomic::Ordering::Relaxed);
+        }
+    }
+    let told: &'static Told = Box::leak(Box::default());
+    let time = ManualRuntime::<RawMutex>::new();
+    let bucket = AdjustableBucket::with_limit(quota!("1/1s burst 1").into(), ()).observed_by(told);
+    let bucket =
+        Arc::new(Queued::<_, _, RawMutex, Growing>::new(bucket, time.clone(), WaitOptions::new().relief(None)));
+    bucket.try_acquire(1).unwrap();
+    let waiter = Waiter::waiting(bucket.acquire_owned(1));
+    time.advance(Duration::from_secs(1));
+    bucket.recheck();
+    // Granted and not fetched. A second later another token would be there, had this one not been.
+    time.advance(Duration::from_secs(1));
+    drop(waiter);
+    assert!(bucket.try_acquire(1).is_ok());
+    assert!(bucket.try_acquire(1).is_err(), "two tokens at one instant, from a bucket of one");
+    assert_eq!(told.0.load(core::sync::atomic::Ordering::Relaxed), 2);
+    // One that is fetched counts, and is told, once.
+    let mut waiter = Waiter::waiting(bucket.acquire_owned(1));
+    time.advance(Duration::from_secs(1));
+    assert!(granted(waiter.run()));
+    assert_eq!(told.0.load(core::sync::atomic::Ordering::Relaxed), 3);
+    assert!(bucket.try_acquire(1).is_err());
+}
