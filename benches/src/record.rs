@@ -109,6 +109,11 @@ pub fn memory_head() -> String {
     format!("# The memory of keys\n\n{}", conditions().replace("--bench record", "--bench keyed_memory"))
 }
 
+/// The head of the page about many waiters.
+pub fn waiters_head() -> String {
+    format!("# A hundred thousand waiters\n\n{}", conditions().replace("--bench record", "--bench waiters"))
+}
+
 fn write_tables(page: &mut String, results: &[(Heat, Vec<Timing>)]) {
     for (heat, timings) in results {
         let _ = write!(
