@@ -116,3 +116,5 @@ macro_rules! points_to_limiter {
 points_to_limiter!(&L);
 #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 points_to_limiter!(alloc::sync::Arc<L>);
+#[cfg(feature = "alloc")]
+points_to_limiter!(alloc::boxed::Box<L>);

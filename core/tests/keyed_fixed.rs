@@ -2,7 +2,8 @@
 
 mod support;
 
-use core::hash::{BuildHasherDefault, Hasher};
+use core::cell::Cell;
+use core::hash::{BuildHasher, BuildHasherDefault, Hasher};
 use core::time::Duration;
 use std::collections::HashMap;
 use std::hash::DefaultHasher;
@@ -238,4 +239,47 @@ fn a_store_can_be_a_static_behind_a_lock() {
     ));
     let mut store = STORE.lock().unwrap();
     assert!(store.try_acquire(&1, 1).is_ok() && store.try_acquire(&1, 1).is_err());
+}
+
+#[test]
+fn a_hasher_that_panics_while_a_key_is_removed_forgets_nobody() {
+    use core::panic::AssertUnwindSafe;
+    use std::panic::catch_unwind;
+
+    /// All keys meet in one place; and the hash that is counted down to panics.
+    #[derive(Clone, Copy, Default)]
+    struct Counting;
+    std::thread_local! {
+        static LEFT: Cell<u32> = const { Cell::new(u32::MAX) };
+    }
+    impl Hasher for Counting {
+        fn finish(&self) -> u64 {
+            LEFT.set(LEFT.get() - 1);
+            assert!(LEFT.get() > 0, "the hasher panics");
+            0
+        }
+        fn write(&mut self, _: &[u8]) {}
+    }
+    impl BuildHasher for Counting {
+        type Hasher = Self;
+        fn build_hasher(&self) -> Self {
+            *self
+        }
+    }
+    for at in 1..=3 {
+        let mut store =
+            FixedKeyedTokenBucket::<u32, Counting, ManualClock, 16>::new(quota!("5/1h").into(), Overflow::Deny);
+        for key in 0..3 {
+            assert!(store.try_acquire_at(&key, Nanos::ZERO, 5).is_ok());
+        }
+        LEFT.set(at);
+        assert!(catch_unwind(AssertUnwindSafe(|| store.remove(&0))).is_err());
+        LEFT.set(u32::MAX);
+        let mut keys = Vec::new();
+        store.for_each_at(Nanos::ZERO, |key, inspection| keys.push((*key, inspection.level)));
+        keys.sort_unstable();
+        assert_eq!((store.len(), keys), (3, vec![(0, 0), (1, 0), (2, 0)]), "{at}");
+        assert!((0..3).all(|key| store.try_acquire_at(&key, Nanos::ZERO, 1).is_err()), "{at}");
+        assert!(store.remove(&1) && store.try_acquire_at(&1, Nanos::ZERO, 5).is_ok());
+    }
 }

@@ -530,6 +530,47 @@ fn b04_who_is_overtaken_while_it_is_suspended_is_decided_at_a_later_reading() {
 }
 
 #[test]
+fn b04_who_is_overtaken_on_its_way_to_the_shared_limiter_is_decided_at_a_later_reading() {
+    let clock: &'static Slow = Box::leak(Box::default());
+    let options = KeyedOptions::new(quota!("10/10s")).cap(0).overflow(Overflow::Shared(quota!("10/10s").into()));
+    let store = clock.store.get_or_init(|| KeyedTokenBucket::with_clock(options, clock));
+    clock.at.set(Nanos::from_secs(5));
+    clock.meanwhile.set(Some(|clock| {
+        // All that is there at 6 s; and at 9 s there are three again.
+        assert!(clock.store.get().unwrap().try_acquire_at(&1, Nanos::from_secs(6), 10).is_ok());
+        clock.at.set(Nanos::from_secs(9));
+    }));
+    assert_eq!(store.try_acquire(&2, 3).map(|admitted| admitted.at), Ok(Nanos::from_secs(9)));
+}
+
+#[test]
+fn observers_of_a_store_are_told_what_came_back() {
+    let told = Told::default();
+    let options = KeyedOptions::new(quota!("10/1s")).cap(1).overflow(Overflow::Deny);
+    let store = KeyedTokenBucket::<u8, parking_lot::RawRwLock, std::hash::RandomState, ManualClock>::with_parts(
+        options,
+        std::hash::RandomState::new(),
+        ManualClock::new(),
+    )
+    .observed_by(&told);
+    assert!(store.try_acquire_at(&1, Nanos::ZERO, 3).is_ok());
+    assert!(store.refund(&1, 1_000_000));
+    assert_eq!(told.0.take(), 3);
+    store.refund_overflow(77);
+    assert_eq!(told.0.take(), 0, "nothing was taken from a limiter that there is not");
+}
+
+/// What was refunded.
+#[derive(Default)]
+struct Told(Cell<u64>);
+
+impl sluicegate_core::Observer for &Told {
+    fn refunded(&self, cost: u64) {
+        self.0.set(self.0.get() + cost);
+    }
+}
+
+#[test]
 fn d03_the_overflow_limiter_refuses_nothing_for_ever() {
     let quota = quota!("10/1s");
     let options = KeyedOptions::new(quota).cap(1).overflow(quota!("2/1s").into());

@@ -299,3 +299,20 @@ fn c05_when_empty_a_request_is_rejected_queued_or_degraded_and_the_outcome_says_
     let served = queue.grant_next_at(Nanos::from_secs(1), &bucket).unwrap();
     assert!(matches!(served.verdict, Verdict::Granted(_)));
 }
+
+#[test]
+fn an_observer_that_panics_makes_nobody_pay_twice() {
+    struct Once(Cell<bool>);
+    impl Observer for &Once {
+        fn admitted(&self, _: Nanos, _: u64, _: &Admitted) {
+            assert!(self.0.replace(true), "the observer panics");
+        }
+    }
+    let once = Once(Cell::new(false));
+    let bucket = TokenBucket::with_clock(quota!("10/1h"), ManualClock::new()).observed_by(&once);
+    let mut queue = WaitQueue::new(2);
+    queue.push(4, None, ()).unwrap();
+    assert!(catch_unwind(AssertUnwindSafe(|| queue.grant_at(Nanos::ZERO, &bucket, |_| {}))).is_err());
+    queue.grant_at(Nanos::ZERO, &bucket, |_| {});
+    assert_eq!((queue.len(), bucket.inspect_at(Nanos::ZERO).level), (0, 6));
+}

@@ -30,16 +30,20 @@ impl<C, O: Observer> AdjustableBucket<C, O> {
     /// that refill; [`reserve`](Self::reserve) instead where that matters. No more than the capacity and the debt of the quota
     /// in force is given back at a time, and without one nothing is. No clock is read.
     pub fn refund(&self, cost: u64) {
-        let returned = self.update(|account, rule| match rule.step() {
+        if let Some(returned) = self.give_back(cost) {
+            self.observer.refunded(returned);
+        }
+    }
+
+    /// The same, and tells nobody but the caller how much came back; `None` where there is nothing to give back to.
+    pub(crate) fn give_back(&self, cost: u64) -> Option<u64> {
+        self.update(|account, rule| match rule.step() {
             Ok(step) => {
                 let (state, returned) = step.give_back(account.state, cost);
                 (Account { state, ..account }, Some(returned))
             }
             Err(_) => (account, None),
-        });
-        if let Some(returned) = returned {
-            self.observer.refunded(returned);
-        }
+        })
     }
 
     /// Takes `cost` tokens at `now` whether or not they are there, for what has already happened, as far as the quota's
@@ -77,19 +81,31 @@ impl<C: Clock, O: Observer> AdjustableBucket<C, O> {
     /// As [`try_acquire_at`](Self::try_acquire_at).
     #[inline]
     pub fn try_acquire(&self, cost: u64) -> Decision {
-        let (now, decision) = self.decide_by_clock(|seen, now| self.take_from(seen, now, cost));
-        self.tell(now, cost, decision)
+        self.try_acquire_by(&self.clock, cost).1
     }
 
     /// Takes `cost` tokens now whether or not they are there. See [`debit_at`](Self::debit_at).
     ///
     /// What is told as unpaid could be paid for at no instant within the call.
     pub fn debit(&self, cost: u64) -> Debit {
+        self.debit_by(&self.clock, cost).1
+    }
+}
+
+/// By a clock that the caller lends; each also tells the reading.
+impl<C, O: Observer> AdjustableBucket<C, O> {
+    #[inline(always)]
+    pub(crate) fn try_acquire_by(&self, clock: &impl Clock, cost: u64) -> (Nanos, Decision) {
+        let (now, decision) = self.decide_by(clock, |seen, now| self.take_from(seen, now, cost));
+        (now, self.tell(now, cost, decision))
+    }
+
+    pub(crate) fn debit_by(&self, clock: &impl Clock, cost: u64) -> (Nanos, Debit) {
         loop {
-            let (seen, now) = self.look();
+            let (seen, now) = self.look_by(clock);
             let change = |account: Account, rule: &Rule| debited(account, rule, now, cost);
             if let Some(debit) = self.update_from(seen, change, is_short) {
-                return self.tell_debit(now, debit);
+                return (now, self.tell_debit(now, debit));
             }
         }
     }
@@ -100,9 +116,13 @@ impl<C: Clock, O: Observer> AdjustableBucket<C, O> {
     /// brought since. So what there is is read before the clock: who is denied by it lacked that much then, and no less at the
     /// reading. Who is denied by what others have made of it looks again, and reads the clock again.
     #[inline(always)]
-    pub(super) fn decide_by_clock(&self, decide: impl Fn(Snapshot, Nanos) -> (Decision, Met)) -> (Nanos, Decision) {
+    pub(super) fn decide_by(
+        &self,
+        clock: &impl Clock,
+        decide: impl Fn(Snapshot, Nanos) -> (Decision, Met),
+    ) -> (Nanos, Decision) {
         loop {
-            let (seen, now) = self.look();
+            let (seen, now) = self.look_by(clock);
             match decide(seen, now) {
                 // Another caller has changed it meanwhile: as a whole, calls make progress.
                 (Err(Denied::RateLimited { .. }), Met::Another) => {}

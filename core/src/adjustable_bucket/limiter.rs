@@ -143,8 +143,16 @@ impl<C: Clock, O: Observer> AdjustableBucket<C, O> {
     /// and a limit that comes meanwhile must not be asked at a reading that none was.
     #[inline(always)]
     pub(super) fn look(&self) -> (Snapshot, Nanos) {
+        self.look_by(&self.clock)
+    }
+}
+
+impl<C, O> AdjustableBucket<C, O> {
+    /// The same by a clock that the caller lends.
+    #[inline(always)]
+    pub(super) fn look_by(&self, clock: &impl Clock) -> (Snapshot, Nanos) {
         let seen = self.cell.read();
-        let now = if let Kind::Unlimited = seen.rule.kind { Nanos::ZERO } else { self.clock.now() };
+        let now = if let Kind::Unlimited = seen.rule.kind { Nanos::ZERO } else { clock.now() };
         (seen, now)
     }
 }

@@ -62,7 +62,7 @@ impl<C: Clock, O: Observer> AdjustableBucket<C, O> {
     /// # Errors
     /// As [`try_acquire_at`](Self::try_acquire_at).
     pub fn reserve(&self, cost: u64) -> Result<Reservation<&Self>, Denied> {
-        let (now, decision) = self.decide_by_clock(|seen, now| self.hold_from(seen, now, cost));
+        let (now, decision) = self.decide_by(&self.clock, |seen, now| self.hold_from(seen, now, cost));
         self.reserved(now, decision, cost, self)
     }
 
@@ -76,7 +76,7 @@ impl<C: Clock, O: Observer> AdjustableBucket<C, O> {
         self: &alloc::sync::Arc<Self>,
         cost: u64,
     ) -> Result<Reservation<alloc::sync::Arc<Self>>, Denied> {
-        let (now, decision) = self.decide_by_clock(|seen, now| self.hold_from(seen, now, cost));
+        let (now, decision) = self.decide_by(&self.clock, |seen, now| self.hold_from(seen, now, cost));
         self.reserved(now, decision, cost, alloc::sync::Arc::clone(self))
     }
 

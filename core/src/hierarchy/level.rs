@@ -150,7 +150,8 @@ impl<L: Holding + ?Sized> Level<L> {
     ///
     /// It looks again as long as a request over several levels holds what is missing here and may yet let go of it: so a
     /// denial is right at an instant within this call. Its [`retry_after`](Denied::retry_after) takes what is in flight for let
-    /// go: it is right if so, and if some is kept, that is what others took meanwhile.
+    /// go: it is right if so, and if some is kept, that is what others took meanwhile. (At a sliding counter or log, whose held
+    /// units age away too, it may be early, and the request is then denied once more.)
     ///
     /// # Errors
     /// As the limiter's.

@@ -83,7 +83,8 @@ pub struct DuplicateLevel {
 }
 
 impl<'a, const N: usize> Hierarchy<'a, N> {
-    /// `levels` from the outermost inwards; at least one, which the compiler checks.
+    /// `levels` from the outermost inwards; at least one, which the compiler checks. Two levels must not be the same limiter behind
+    /// two pointers, which nobody notices: a request then holds against itself, and is denied what only both together lack.
     ///
     /// They can be of different kinds, and shared by any threads: so the hierarchy can go to another thread, and be held
     /// across an `await` there.

@@ -7,6 +7,7 @@ use lock_api::RawRwLock;
 use super::lookup::Lookup;
 use super::overflow::Overflow;
 use super::quotas::Quotas;
+use super::readings::{Given, Own, Readings};
 use super::store::KeyedTokenBucket;
 use crate::{Clock, Debit, Limit, Nanos, Observer};
 
@@ -16,17 +17,18 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedToke
     /// Where there is none, the key has become full since and nothing is missing, or [`Overflow`] had decided, see
     /// [`refund_overflow`](Self::refund_overflow). No clock is read.
     pub fn refund<B: Lookup<K> + ?Sized>(&self, key: &B, cost: u64) -> bool {
-        let is_found = self.with_entry(key, |step, entry| entry.cell.refund(step, cost)).is_some();
-        if is_found {
-            self.observer.refunded(cost);
+        let returned = self.with_entry(key, |step, entry| entry.cell.give_back(step, cost));
+        if let Some(returned) = returned {
+            self.observer.refunded(returned);
         }
-        is_found
+        returned.is_some()
     }
 
     /// Gives back `cost` tokens of a request that was [`DecidedBy::Overflow`](crate::DecidedBy::Overflow).
     pub fn refund_overflow(&self, cost: u64) {
-        self.shared.refund(cost);
-        self.observer.refunded(cost);
+        if let Some(returned) = self.shared.give_back(cost) {
+            self.observer.refunded(returned);
+        }
     }
 
     /// Takes `cost` tokens of `key` at `now` whether or not they are there, for what has already happened, as far as the
@@ -35,40 +37,47 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedToke
     /// A new key is added; beyond the cap the limiter that such keys share is charged instead, as far as [`Overflow`] has one.
     /// Without a limit all of it counts as charged; under [`Limit::DenyAll`] none of it does.
     pub fn debit_at<B: Lookup<K> + ?Sized>(&self, key: &B, now: Nanos, cost: u64) -> Debit {
+        self.debit_by(key, cost, &Given::new(now))
+    }
+
+    fn debit_by<B: Lookup<K> + ?Sized>(&self, key: &B, cost: u64, readings: &impl Readings) -> Debit {
         match self.limit {
             Limit::Quota(_) => {}
             Limit::Unlimited => return Debit { charged: cost, unpaid: 0 },
             Limit::DenyAll => return Debit { charged: 0, unpaid: cost },
         }
-        let debit = self
-            .with_entry(key, |step, entry| entry.cell.debit(step, now, cost))
-            .unwrap_or_else(|| self.debit_first_use(key, now, cost));
+        let (now, debit) = self
+            .with_entry(key, |step, entry| readings.debit(&entry.cell, step, cost))
+            .unwrap_or_else(|| self.debit_first_use(key, cost, readings));
         self.observer.debited(now, &debit);
         debit
     }
 
-    fn debit_first_use<B: Lookup<K> + ?Sized>(&self, key: &B, now: Nanos, cost: u64) -> Debit {
+    fn debit_first_use<B: Lookup<K> + ?Sized>(&self, key: &B, cost: u64, readings: &impl Readings) -> (Nanos, Debit) {
         let nothing = Debit { charged: 0, unpaid: cost };
-        let Some((hash, index, mut open)) = self.open_for(key) else { return nothing };
+        let Some((hash, index, mut open)) = self.open_for(key) else { return (readings.now(), nothing) };
         if let Some(entry) = open.shard.find(hash, key) {
-            return entry.cell.debit(open.shard.step(entry.tier), now, cost);
+            return readings.debit(&entry.cell, open.shard.step(entry.tier), cost);
         }
         let (step, state) = open.shard.absent();
+        let now = readings.now();
         let (next, debit) = step.debit(state, now, cost);
         if debit.charged == 0 || self.add(&mut open, (hash, index), key, next, Q::Tier::default(), now) {
-            return debit;
+            return (now, debit);
         }
         drop(open);
         match self.overflow {
-            Some(Overflow::Deny) => nothing,
-            _ => self.shared.debit_at(now, cost),
+            Some(Overflow::Deny) => (now, nothing),
+            _ => readings.debit_shared(&self.shared, cost),
         }
     }
 }
 
 impl<K: Hash, R: RawRwLock, S: BuildHasher, C: Clock, O: Observer, Q: Quotas> KeyedTokenBucket<K, R, S, C, O, Q> {
     /// Takes `cost` tokens of `key` now whether or not they are there; see [`debit_at`](Self::debit_at).
+    ///
+    /// What is told as unpaid could be paid for at no instant within the call.
     pub fn debit<B: Lookup<K> + ?Sized>(&self, key: &B, cost: u64) -> Debit {
-        self.debit_at(key, self.reading(), cost)
+        self.debit_by(key, cost, &Own::new(&self.clock))
     }
 }

@@ -257,8 +257,7 @@ impl<K: Hash, S: BuildHasher, C, const N: usize> FixedKeyedTokenBucket<K, S, C, 
     }
 
     fn home<B: Hash + ?Sized>(&self, key: &B) -> usize {
-        // `N` is not 0 where there is a slot to be found.
-        (self.hasher.hash_one(key) % (N as u64).max(1)) as usize
+        home_of(&self.hasher, key, N)
     }
 
     fn position<B: Lookup<K> + ?Sized>(&self, key: &B) -> Option<usize> {
@@ -303,17 +302,20 @@ impl<K: Hash, S: BuildHasher, C, const N: usize> FixedKeyedTokenBucket<K, S, C, 
     /// Empties a slot, and moves those up that would no longer be found behind it.
     fn vacate(&mut self, slot: usize) {
         let Some(taken) = self.slots.get_mut(slot).and_then(Option::take) else { return };
-        self.len -= 1;
-        let mut hole = slot;
+        let mut hole = Hole { slots: &mut self.slots, at: slot, taken: Some(taken) };
         for next in (slot + 1..N).chain(0..slot) {
-            let Some(Some((key, _))) = self.slots.get(next) else { break };
+            let Some(Some((key, _))) = hole.slots.get(next) else { break };
+            let home = home_of(&self.hasher, key, N);
             // How far the key is from its own slot, and from the hole, both going round.
-            let (from_home, from_hole) = ((next + N - self.home(key)) % N, (next + N - hole) % N);
+            let (from_home, from_hole) = ((next + N - home) % N, (next + N - hole.at) % N);
             if from_home >= from_hole {
-                self.slots.swap(hole, next);
-                hole = next;
+                hole.slots.swap(hole.at, next);
+                hole.at = next;
             }
         }
+        let taken = hole.taken.take();
+        drop(hole);
+        self.len -= 1;
         // Last, because dropping a key may panic.
         drop(taken);
     }
@@ -387,3 +389,25 @@ const fn by_key(decision: Decision) -> KeyedDecision {
 
 /// As in the store with locks.
 const SLOTS_PER_INSERTION: usize = 4;
+
+/// The slot where a search for a key begins.
+fn home_of<B: Hash + ?Sized>(hasher: &impl BuildHasher, key: &B, slots: usize) -> usize {
+    // There is a slot where there is one to be found.
+    (hasher.hash_one(key) % (slots as u64).max(1)) as usize
+}
+
+/// A slot whose entry is on its way out, while others move up. Should hashing one of them panic, what was taken goes where the
+/// hole is by then: all are found again, and nobody is forgotten.
+struct Hole<'s, T> {
+    slots: &'s mut [Option<T>],
+    at: usize,
+    taken: Option<T>,
+}
+
+impl<T> Drop for Hole<'_, T> {
+    fn drop(&mut self) {
+        if let Some(slot) = self.slots.get_mut(self.at).filter(|_| self.taken.is_some()) {
+            *slot = self.taken.take();
+        }
+    }
+}

@@ -21,11 +21,12 @@ use crate::{Limit, Limiter, Nanos};
 /// refusal add nothing, and where the key is not in the store [`inspect_at`](Limiter::inspect_at) shows what a new key has.
 ///
 /// A look at a new key for which there is no place looks for one as its first use would, under the shard's lock for writing:
-/// what only looks until it may take would otherwise never find one. It drops nothing but keys that have become full, and so
-/// changes no answer.
+/// what only looks until it may take would otherwise never find one. It drops nothing but keys that are full at its reading, and so
+/// changes no answer at that reading or later.
 ///
 /// A call takes a shard's lock, which others hold for a look-up, or for a pass over that shard. [`Denied::TooManyKeys`] carries no
-/// hint: who waits for a place has to ask again.
+/// hint: who waits for a place has to ask again. Where new keys share a limiter, the hint is that limiter's; a place that another
+/// key leaves may let this one go before.
 ///
 /// ```
 /// use std::hash::RandomState;

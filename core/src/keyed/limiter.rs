@@ -8,11 +8,12 @@ use super::decided::{DecidedBy, KeyedDecision};
 use super::lookup::Lookup;
 use super::overflow::{Overflow, not_final};
 use super::quotas::Quotas;
+use super::readings::{Given, Own, Readings};
 use super::shard::Shard;
 use super::store::KeyedTokenBucket;
 use crate::decision::{Admitted, Decision, Denied, Remaining};
 use crate::observer::{Observer, report};
-use crate::{BucketCell, BucketState, BucketStep, Clock, Limit, Nanos};
+use crate::{BucketState, Clock, Limit, Nanos};
 
 impl<K, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedTokenBucket<K, R, S, C, O, Q>
 where
@@ -34,7 +35,7 @@ where
     /// As [`try_acquire_at`](Self::try_acquire_at), and tells whether the key's own bucket decided.
     #[inline(always)]
     pub fn decide_at<B: Lookup<K> + ?Sized>(&self, key: &B, now: Nanos, cost: u64) -> KeyedDecision {
-        self.decide_by(key, cost, &Given(now))
+        self.decide_by(key, cost, &Given::new(now))
     }
 
     #[inline(always)]
@@ -108,21 +109,25 @@ where
         let (now, (next, decision)) = decide_absent(&open.shard, cost, readings.now(), readings);
         if decision.is_ok() && cost != 0 && !self.add(&mut open, (hash, index), key, next, Q::Tier::default(), now) {
             drop(open);
-            return (now, KeyedDecision { decision: self.decide_overflow(now, cost), by: DecidedBy::Overflow });
+            let (now, decision) = self.decide_overflow(now, cost, readings);
+            return (now, KeyedDecision { decision, by: DecidedBy::Overflow });
         }
         (now, KeyedDecision { decision, by: DecidedBy::Key })
     }
 
-    fn decide_overflow(&self, now: Nanos, cost: u64) -> Decision {
+    fn decide_overflow(&self, now: Nanos, cost: u64, readings: &impl Readings) -> (Nanos, Decision) {
         match self.overflow {
-            Some(Overflow::Deny) => Err(Denied::TooManyKeys),
-            _ => not_final(self.shared.try_acquire_at(now, cost)),
+            Some(Overflow::Deny) => (now, Err(Denied::TooManyKeys)),
+            _ => {
+                let (now, decision) = readings.take_shared(&self.shared, cost);
+                (now, not_final(decision))
+            }
         }
     }
 
     /// Decides under a quota, and tells no observer.
     pub(super) fn take_silently<B: Lookup<K> + ?Sized>(&self, key: &B, now: Nanos, cost: u64) -> Decision {
-        let (hash, readings) = (self.hasher.hash_one(key), Given(now));
+        let (hash, readings) = (self.hasher.hash_one(key), Given::new(now));
         match self.decide_present(hash, key, cost, &readings) {
             Some((_, decision)) => decision,
             None => self.decide_first_use(hash, key, cost, &readings).1.decision,
@@ -184,7 +189,7 @@ where
     /// As [`try_acquire`](Self::try_acquire), and tells whether the key's own bucket decided.
     #[inline(always)]
     pub fn decide<B: Lookup<K> + ?Sized>(&self, key: &B, cost: u64) -> KeyedDecision {
-        self.decide_by(key, cost, &Own(&self.clock))
+        self.decide_by(key, cost, &Own::new(&self.clock))
     }
 
     /// What [`try_acquire`](Self::try_acquire) would answer; as [`foresee_at`](Self::foresee_at).
@@ -192,7 +197,15 @@ where
     /// # Errors
     /// As `try_acquire`.
     pub fn peek<B: Lookup<K> + ?Sized>(&self, key: &B, cost: u64) -> Decision {
-        self.peek_at(key, self.reading(), cost)
+        if self.limit.quota().is_none() {
+            return self.peek_at(key, self.reading(), cost);
+        }
+        // The word before the clock: see `BucketCell::try_acquire_by`.
+        let of_present = self.with_entry(key, |step, entry| {
+            let state = entry.cell.seen();
+            step.try_acquire(state, self.clock.now(), cost).1
+        });
+        of_present.unwrap_or_else(|| self.peek_at(key, self.reading(), cost))
     }
 }
 
@@ -213,61 +226,5 @@ fn decide_absent<K, Q: Quotas>(
             (now, step.try_acquire(state, now, cost))
         }
         decided => (now, decided),
-    }
-}
-
-/// Where a decision's readings come from.
-trait Readings {
-    fn now(&self) -> Nanos;
-    /// What stands for a reading where no clock is read.
-    fn without_clock(&self) -> Nanos;
-    /// Decides again, under the lock, what was denied at a reading from before it: the caller may have been suspended since, while
-    /// others took at later readings what refill has brought.
-    fn again(&self, cell: &BucketCell, step: &BucketStep, cost: u64, denial: (Nanos, Decision)) -> (Nanos, Decision);
-}
-
-/// One that the caller has.
-struct Given(Nanos);
-
-impl Readings for Given {
-    #[inline(always)]
-    fn now(&self) -> Nanos {
-        self.0
-    }
-
-    #[inline(always)]
-    fn without_clock(&self) -> Nanos {
-        self.0
-    }
-
-    #[inline(always)]
-    fn again(
-        &self,
-        _cell: &BucketCell,
-        _step: &BucketStep,
-        _cost: u64,
-        denial: (Nanos, Decision),
-    ) -> (Nanos, Decision) {
-        denial
-    }
-}
-
-/// Those of the store's clock.
-struct Own<'c, C>(&'c C);
-
-impl<C: Clock> Readings for Own<'_, C> {
-    #[inline(always)]
-    fn now(&self) -> Nanos {
-        self.0.now()
-    }
-
-    #[inline(always)]
-    fn without_clock(&self) -> Nanos {
-        Nanos::ZERO
-    }
-
-    #[inline(never)]
-    fn again(&self, cell: &BucketCell, step: &BucketStep, cost: u64, _denial: (Nanos, Decision)) -> (Nanos, Decision) {
-        cell.try_acquire_by(step, self.0, cost)
     }
 }

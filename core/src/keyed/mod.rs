@@ -19,6 +19,8 @@ mod places;
 #[cfg(feature = "keyed")]
 mod quotas;
 #[cfg(feature = "keyed")]
+mod readings;
+#[cfg(feature = "keyed")]
 mod shard;
 #[cfg(feature = "keyed")]
 mod store;

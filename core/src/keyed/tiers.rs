@@ -56,8 +56,9 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedToke
     ///
     /// A reading before the last change of the old tier's quota counts as that change's, and so does one before the last at
     /// which another key of this shard was given that tier; `Inheritance::Full` begins anew at its own. So no span of time
-    /// refills a key twice. A reading far ahead empties the key until then, and can do so to keys that leave the new tier
-    /// afterwards; a change of that tier's quota with `Full`, also to the same one, heals it.
+    /// refills a key twice. A reading far ahead empties the key until then; and as long as its shard remembers that reading, it does
+    /// so to keys that leave the new tier afterwards, and a change of that tier's quota counts as made then, for all keys of the
+    /// tier there and for new ones. A change of the quota with `Full`, also to the same one, heals it.
     ///
     /// # Errors
     /// [`SetTierError::UnknownTier`] and [`SetTierError::TooManyKeys`]. Then nothing has changed.
@@ -119,7 +120,8 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedToke
     /// Changes follow one another, and a second one waits for the first. A reading before that of the tier's last change
     /// counts as that one's, so that no span of time refills a key twice; but `Inheritance::Full` begins anew at its own. Tokens
     /// taken at readings later than `now` count as owed at `now`; [`set_quota`](Self::set_quota) reads the clock late enough. A
-    /// change at a reading far ahead empties the tier's keys until then, or until a change with `Full`.
+    /// change at a reading far ahead empties the tier's keys until then, or until a change with `Full`. Should the clock panic in
+    /// between, the shards before have the new quota and the others the old one, until the next change.
     ///
     /// # Errors
     /// [`SetTierError::UnknownTier`], and then nothing has changed. So it is where the store was made with no quota.

@@ -113,7 +113,7 @@ impl BucketCell {
 
     /// As [`refund`](Self::refund); tells how many tokens came back.
     #[inline]
-    pub(super) fn give_back(&self, step: &BucketStep, cost: u64) -> u64 {
+    pub(crate) fn give_back(&self, step: &BucketStep, cost: u64) -> u64 {
         let mut current = self.state.load(Ordering::Relaxed);
         loop {
             let (next, returned) = step.give_back(BucketState::from_bits(current), cost);
@@ -140,7 +140,7 @@ impl BucketCell {
     /// The same at a reading of `clock`, and that reading. What is told as unpaid could not be paid for at that reading either:
     /// see [`try_acquire_by`](Self::try_acquire_by).
     #[inline]
-    pub(super) fn debit_by(&self, step: &BucketStep, clock: &impl Clock, cost: u64) -> (Nanos, Debit) {
+    pub(crate) fn debit_by(&self, step: &BucketStep, clock: &impl Clock, cost: u64) -> (Nanos, Debit) {
         let mut seen = self.state.load(Ordering::Acquire);
         loop {
             let now = clock.now();
@@ -177,6 +177,12 @@ impl BucketCell {
     #[inline]
     pub fn inspect(&self, step: &BucketStep, now: Nanos) -> Inspection {
         step.inspect(self.state(), now)
+    }
+
+    /// The state, before whatever the caller does next.
+    #[inline]
+    pub(crate) fn seen(&self) -> BucketState {
+        BucketState::from_bits(self.state.load(Ordering::Acquire))
     }
 
     /// The state.

@@ -236,7 +236,12 @@ impl<C: Clock, O: Observer> TokenBucket<C, O> {
     pub fn peek(&self, cost: u64) -> Decision {
         match &self.rule {
             Rule::Unlimited => Ok(Admitted::new(Remaining::Unlimited, Nanos::ZERO)),
-            _ => self.peek_at(self.clock.now(), cost),
+            Rule::DenyAll => Err(Denied::Closed),
+            // The word before the clock: see `BucketCell::try_acquire_by`.
+            Rule::Step(step) => {
+                let state = self.cell.seen();
+                step.try_acquire(state, self.clock.now(), cost).1
+            }
         }
     }
 

@@ -43,15 +43,21 @@ impl<S: Slots> WaitQueue<S> {
     /// The limiter's observer is told of what was granted and refused, and of nobody who goes on waiting, also where others take
     /// from the limiter meanwhile: `limiter` is asked by [`Limiter::take_at`].
     ///
-    /// If `tell` panics, the waiter that it was given is gone with what it was granted; all others wait on. To keep it, call
-    /// [`grant_next_at`](Self::grant_next_at) in a loop, which also leaves a choice of how many are let go at a time.
+    /// If `tell` or the observer panics, the waiter that it was told of is gone with what it was granted; all others wait on. To keep
+    /// it from a panic of your own, call [`grant_next_at`](Self::grant_next_at) in a loop, which also leaves a choice of how many
+    /// are let go at a time.
     pub fn grant_at<L: Limiter + ?Sized>(
         &mut self,
         now: Nanos,
         limiter: &L,
-        tell: impl FnMut(Served<S::Payload, Admitted>),
+        mut tell: impl FnMut(Served<S::Payload, Admitted>),
     ) -> usize {
-        self.grant_with(now, |cost| take(limiter, now, cost), tell)
+        let mut count = 0;
+        while let Some(served) = self.grant_next_at(now, limiter) {
+            count += 1;
+            tell(served);
+        }
+        count
     }
 
     /// The same with any way of taking a cost: a permit, a reservation, an entry of a store.
@@ -79,7 +85,18 @@ impl<S: Slots> WaitQueue<S> {
         now: Nanos,
         limiter: &L,
     ) -> Option<Served<S::Payload, Admitted>> {
-        self.grant_next_with(now, |cost| take(limiter, now, cost))
+        let mut asked = 0;
+        let served = self.grant_next_with(now, |cost| {
+            asked = cost;
+            limiter.take_at(now, cost)
+        })?;
+        // Once the waiter is out of the queue, so that a panic there lets nobody be served twice.
+        match &served.verdict {
+            Verdict::Granted(admitted) => limiter.tell(now, asked, &Ok(*admitted)),
+            Verdict::Refused(denied) => limiter.tell(now, asked, &Err(*denied)),
+            Verdict::Expired => {}
+        }
+        Some(served)
     }
 
     /// The same with any way of taking a cost; `take` is called at most once.
@@ -146,13 +163,4 @@ impl<S: Slots> WaitQueue<S> {
         self.recall_largest_cost();
         count
     }
-}
-
-/// Takes `cost`, and tells the observer if that is what the wait ends with.
-fn take<L: Limiter + ?Sized>(limiter: &L, now: Nanos, cost: u64) -> Result<Admitted, Denied> {
-    let decision = limiter.take_at(now, cost);
-    if decision.map_or_else(|denied| denied.is_final(), |_| true) {
-        limiter.tell(now, cost, &decision);
-    }
-    decision
 }

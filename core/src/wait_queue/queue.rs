@@ -28,7 +28,8 @@ use crate::{Nanos, sync};
 /// - *Cancelling*: a waiter that leaves takes nothing and holds nothing, and those behind it move up. A ticket is good for one
 ///   wait in one queue: used later, or with another queue, it names nobody. (Queues are told apart by 32 bits, given out in turn
 ///   to each queue that somebody waits in.)
-/// - *Panics*: where a limiter panics, the queue is as before it was asked.
+/// - *Panics*: where a limiter panics, the queue is as before it was asked; where its observer does, the waiter that it was told of has
+///   left the queue, and nobody is served twice.
 /// - *Bound*: never more waiters than the bound. An empty queue has no deadline and wakes nobody; [`shrink`](Self::shrink) then
 ///   gives all memory back.
 ///
