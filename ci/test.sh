@@ -29,6 +29,11 @@ try -p sluicegate-runtime
 try -p sluicegate-runtime --features heapless
 try -p sluicegate-runtime --all-features
 try -p sluicegate-embassy
+try -p sluicegate-tokio
+try -p sluicegate-smol
+try -p sluicegate-async-std
+# One suite of promises about waiting, on every executor.
+try -p sluicegate-conformance
 try -p sluicegate
 try -p sluicegate-loom-tests
 try -p sluicegate-benches

@@ -89,4 +89,10 @@ pub async fn d02_what_is_given_back_goes_to_who_waits_at_once<E: Executor>(runti
     let second = second.await;
     assert!(second.with.is_ok());
     assert_on_time::<E>(second.at, begin + Duration::from_secs(2 * 3_600));
+    // Too little for the head, which now sleeps for less.
+    let third = start::<E, _>(&runtime, bucket.acquire_owned(3)).await;
+    bucket.give_back(1, taken);
+    let third = third.await;
+    assert!(third.with.is_ok());
+    assert_on_time::<E>(third.at, begin + Duration::from_secs(4 * 3_600));
 }

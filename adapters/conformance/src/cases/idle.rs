@@ -4,12 +4,11 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use parking_lot::RawMutex;
-use sluicegate_runtime::{Growing, Queued, TokenBucket, WaitOptions, quota};
+use sluicegate_runtime::{Clock, Growing, Queued, TokenBucket, WaitOptions, quota};
 
 use crate::counted::CountedRuntime;
 use crate::executor::Executor;
 use crate::tasks::{at_once, pass, settle, start, unless};
-use sluicegate_runtime::Clock;
 
 type Counted<E> = Arc<Queued<TokenBucket<()>, CountedRuntime<<E as Executor>::Runtime>, RawMutex, Growing>>;
 
@@ -42,6 +41,14 @@ pub async fn b09_nothing_is_left_when_nobody_waits<E: Executor>(runtime: E::Runt
         waiter.await;
     }
     assert_eq!((bucket.waiters(), counted.sleeps()), (0, 0));
+
+    // A future that is over keeps nothing, though it is kept.
+    let mut over = Box::pin(bucket.acquire_owned(10));
+    assert_eq!(at_once(&mut over).await, None);
+    assert_eq!(counted.sleeps(), 1);
+    assert!((&mut over).await.is_ok());
+    assert_eq!((bucket.waiters(), counted.sleeps()), (0, 0));
+    drop(over);
 
     let mut dropped = Box::pin(bucket.acquire_owned(10));
     assert_eq!(at_once(&mut dropped).await, None);

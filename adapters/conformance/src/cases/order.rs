@@ -27,7 +27,7 @@ pub async fn b07_waiters_go_first_in_first_out<E: Executor>(runtime: E::Runtime)
     assert_eq!(bucket.waiters(), 0);
 }
 
-/// Though there would long be enough for those behind it.
+/// Though there would long be enough for those behind it, and for whoever comes then.
 pub async fn b07_a_large_head_is_not_overtaken<E: Executor>(runtime: E::Runtime) {
     let bucket = empty::<E>(&runtime, quota!("10/10s"));
     let begin = runtime.now();
@@ -35,10 +35,12 @@ pub async fn b07_a_large_head_is_not_overtaken<E: Executor>(runtime: E::Runtime)
     let small = start::<E, _>(&runtime, bucket.acquire_owned(1)).await;
     pass::<E>(&runtime, Duration::from_secs(9)).await;
     bucket.recheck();
+    let newest = start::<E, _>(&runtime, bucket.acquire_owned(1)).await;
     settle::<E>(&runtime).await;
-    assert_eq!(bucket.waiters(), 2);
+    assert_eq!(bucket.waiters(), 3);
     assert_on_time::<E>(large.await.at, begin + Duration::from_secs(10));
     assert_on_time::<E>(small.await.at, begin + Duration::from_secs(11));
+    assert_on_time::<E>(newest.await.at, begin + Duration::from_secs(12));
 }
 
 /// It takes what is there, and those who wait, wait for longer.
