@@ -1,10 +1,10 @@
 //! A runtime that counts what is asked of it.
 
+use alloc::sync::Arc;
 use core::future::Future;
 use core::pin::Pin;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::task::{Context, Poll};
-use std::sync::Arc;
 
 use sluicegate_runtime::{Clock, Nanos, Runtime};
 

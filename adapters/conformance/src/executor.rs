@@ -38,6 +38,7 @@ macro_rules! suite {
             b05_it_waits_until_all_can_be_taken_at_once
             b05_zero_succeeds_only_if_it_is_free_now
             b06_cancellations_at_random_change_nothing_for_the_rest
+            b06_cancellations_that_race_with_grants_lose_nothing
             b06_who_is_dropped_lets_those_behind_move_up
             b06_who_is_dropped_while_all_wait_takes_nothing
             b06_who_is_never_polled_again_holds_nobody_up_for_good

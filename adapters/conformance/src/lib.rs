@@ -16,6 +16,8 @@
 
 #![forbid(unsafe_code)]
 
+extern crate alloc;
+
 pub mod cases;
 mod counted;
 mod executor;

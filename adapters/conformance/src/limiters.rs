@@ -1,7 +1,7 @@
 //! Limiters that the cases wait for.
 
+use alloc::sync::Arc;
 use core::num::NonZeroUsize;
-use std::sync::Arc;
 
 use parking_lot::RawMutex;
 use sluicegate_runtime::{

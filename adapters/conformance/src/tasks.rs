@@ -1,10 +1,10 @@
 //! Tasks that a case starts and asks for what became of them.
 
+use alloc::sync::Arc;
 use core::future::Future;
 use core::pin::{Pin, pin};
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
-use std::sync::Arc;
 
 use futures_lite::future::{or, poll_once};
 use parking_lot::Mutex;

@@ -1,11 +1,11 @@
 //! The smallest executor: a thread for each task.
 
+use alloc::sync::Arc;
+use alloc::task::Wake;
 use core::future::Future;
 use core::pin::pin;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
-use std::sync::Arc;
-use std::task::Wake;
 use std::thread::{self, Thread};
 
 use crate::executor::Executor;

@@ -1,11 +1,12 @@
 //! Virtual time for executors that have none.
 
+use alloc::sync::Arc;
+use alloc::task::Wake;
 use core::future::Future;
 use core::pin::Pin;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use core::task::{Context, Poll, Waker};
-use std::sync::{Arc, OnceLock};
-use std::task::Wake;
+use std::sync::OnceLock;
 
 use parking_lot::{Mutex, RawMutex};
 use sluicegate_runtime::{Clock, ManualRuntime, Nanos, Runtime, Spawn};

@@ -1,9 +1,11 @@
 //! The suite on the executor of `sluicegate-runtime`'s example, which is written by hand.
 
+extern crate alloc;
+
+use alloc::sync::Arc;
 use core::future::Future;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
-use std::sync::Arc;
 
 use sluicegate_conformance::{Executor, suite};
 use sluicegate_runtime::Spawn;

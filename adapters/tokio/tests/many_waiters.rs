@@ -1,7 +1,9 @@
 //! Many tasks wait for one limiter, and some of them leave at random.
 
+extern crate alloc;
+
+use alloc::sync::Arc;
 use core::time::Duration;
-use std::sync::Arc;
 
 use sluicegate_tokio::{Clock, TokenBucket, TokioRuntime, quota};
 use tokio::task::JoinSet;

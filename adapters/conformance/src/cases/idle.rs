@@ -1,7 +1,7 @@
 //! What a limiter costs that nobody uses.
 
+use alloc::sync::Arc;
 use core::time::Duration;
-use std::sync::Arc;
 
 use parking_lot::RawMutex;
 use sluicegate_runtime::{Clock, Growing, Queued, TokenBucket, WaitOptions, quota};

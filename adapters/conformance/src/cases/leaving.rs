@@ -1,7 +1,7 @@
 //! Who leaves before its turn, at its turn, or without saying so.
 
+use alloc::collections::VecDeque;
 use core::time::Duration;
-use std::collections::VecDeque;
 
 use sluicegate_runtime::{Clock, WaitOptions, quota};
 
@@ -145,6 +145,26 @@ pub async fn b06_cancellations_at_random_change_nothing_for_the_rest<E: Executor
     pass::<E>(&runtime, Duration::from_secs(1)).await;
     assert_eq!(level::<E>(&bucket, runtime.now()), 10);
     assert!(is_granted(at_once(bucket.acquire(10)).await));
+}
+
+/// Each may leave at the very reading at which one of them is served: whoever loses that race, no token is lost or made.
+pub async fn b06_cancellations_that_race_with_grants_lose_nothing<E: Executor>(runtime: E::Runtime) {
+    let bucket = empty_with::<E>(&runtime, quota!("100/1s burst 1000"), WaitOptions::new());
+    let begin = runtime.now();
+    let mut waiters = Vec::new();
+    for number in 0..200_u32 {
+        // Most leave before their turn, and some at it.
+        let leaves = begin + TICK * (1 + number * 7 % 40);
+        waiters.push(start::<E, _>(&runtime, unless(runtime.clone(), leaves, bucket.acquire_owned(1))).await);
+    }
+    let mut admitted = 0;
+    for waiter in waiters {
+        admitted += u128::from(is_granted(waiter.await.with));
+    }
+    assert_eq!(bucket.waiters(), 0);
+    let flowed = runtime.now().saturating_duration_since(begin).as_nanos() / TICK.as_nanos();
+    assert_eq!(u128::from(level::<E>(&bucket, runtime.now())), flowed - admitted);
+    assert!(admitted > 0 && admitted < 200);
 }
 
 /// In which half of a tick each waiter is served by a bucket that gets one token a tick, from its cost and the tick after which it

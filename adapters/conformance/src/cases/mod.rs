@@ -1,5 +1,7 @@
 //! The cases, each named by its promise. An executor is their only parameter.
 
+#![allow(clippy::missing_panics_doc, reason = "a case panics when its promise is broken")]
+
 mod changing;
 mod hints;
 mod idle;
