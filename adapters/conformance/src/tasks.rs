@@ -74,13 +74,13 @@ impl<T> Future for End<T> {
     }
 }
 
-/// `future`, unless it is dropped at `at` before it is ready.
+/// `future`, unless it is dropped at `at`, perhaps when it is ready and was not polled since.
 pub(crate) async fn unless<R: Runtime, F: Future>(runtime: R, at: Nanos, future: F) -> Option<F::Output> {
     let sleep = async {
         runtime.sleep_until(at).await;
         None
     };
-    or(async { Some(future.await) }, sleep).await
+    or(sleep, async { Some(future.await) }).await
 }
 
 /// What `future` has to say at once.
