@@ -53,8 +53,8 @@ where
 /// # Guarantees
 ///
 /// - Readings are those of [`OsClock`], and agree with it: they never go back, and count from one origin for the whole process.
-/// - A wait wakes at the instant it was meant for or after, as soon as the system and the executor come to it. The timer has no
-///   grain of its own.
+/// - A wait wakes at the instant it was meant for or after, as soon as the system and the executor come to it. The timer's
+///   grain is that of the system's poller.
 /// - It runs anywhere: async-io brings its own thread, and the tasks' executor starts with the first task.
 ///
 /// There is no way to pause its time. For tests in virtual time put a [`ManualRuntime`] in its place, which needs no executor.
