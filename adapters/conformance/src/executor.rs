@@ -53,9 +53,11 @@ macro_rules! suite {
             b09_nothing_is_left_when_nobody_waits
             b09_only_the_head_has_a_timer
             c05_the_outcome_says_what_was_done
+            c06_a_burst_departs_at_the_rate
             c08_waiters_see_a_change_of_rate_at_once
             c08_waiters_see_a_larger_limit_at_once
             c08_waiters_see_a_limit_below_their_cost_at_once
+            c17_permits_compose_with_tokens_and_go_in_order
             d02_what_is_given_back_goes_to_who_waits_at_once
             d04_an_hour_is_waited_in_no_time
         }

@@ -3,6 +3,7 @@
 #![allow(clippy::missing_panics_doc, reason = "a case panics when its promise is broken")]
 
 mod changing;
+mod flow;
 mod hints;
 mod idle;
 mod leaving;
@@ -11,6 +12,7 @@ mod racing;
 mod waiting;
 
 pub use changing::*;
+pub use flow::*;
 pub use hints::*;
 pub use idle::*;
 pub use leaving::*;

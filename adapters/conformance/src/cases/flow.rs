@@ -1,0 +1,79 @@
+//! What is limited in its flow: departures, and what is in flight.
+
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU32, Ordering};
+use core::time::Duration;
+
+use parking_lot::RawMutex;
+use sluicegate_runtime::{
+    Clock, ConcurrencyLimit, Growing, PER_SECOND, Paced, Pacing, Permits, Queued, Rate, Runtime, WaitOptions, quota,
+};
+
+use crate::executor::Executor;
+use crate::limiters::{bucket, is_rate_limited};
+use crate::tasks::{assert_on_time, at_once, start, unless};
+
+/// It queues up to its bound, and goes at even distances; beyond the bound it is refused at once.
+pub async fn c06_a_burst_departs_at_the_rate<E: Executor>(runtime: E::Runtime) {
+    let pacing = Pacing::new(Rate::new(1, PER_SECOND).expect("a rate"), 20).expect("a bound");
+    let paced = Arc::new(Paced::new(pacing, runtime.clone()));
+    let begin = runtime.now();
+    let mut departures = Vec::new();
+    while paced.bucket().peek_at(begin, 1).is_ok() {
+        departures.push(start::<E, _>(&runtime, paced.pace_owned(1)).await);
+    }
+    assert_eq!(departures.len(), 21, "one goes at once, and twenty wait");
+    assert!(matches!(at_once(paced.pace(1)).await, Some(Err(_))));
+    for (departure, number) in departures.into_iter().zip(0..) {
+        let departure = departure.await;
+        assert!(departure.with.is_ok());
+        assert_on_time::<E>(departure.at, begin + Duration::from_secs(number));
+    }
+}
+
+/// Three in flight at once, and each of them paid for with a token: both limits hold, in order, and a permit that is not wanted
+/// any more goes to the next.
+pub async fn c17_permits_compose_with_tokens_and_go_in_order<E: Executor>(runtime: E::Runtime) {
+    type InFlight<R> = Queued<Permits, R, RawMutex, Growing>;
+
+    let permits = ConcurrencyLimit::new(3).into();
+    let in_flight = Arc::new(InFlight::new(permits, runtime.clone(), WaitOptions::new()));
+    let tokens = bucket::<E>(&runtime, quota!("40/40h"));
+    let (running, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let begin = runtime.now();
+    let mut calls = Vec::new();
+    for _ in 0..40 {
+        let (running, most, tokens, clock) = (running.clone(), most.clone(), tokens.clone(), runtime.clone());
+        let permit = in_flight.acquire_permit_owned(1);
+        calls.push(
+            start::<E, _>(&runtime, async move {
+                let permit = permit.await.expect("never closed");
+                let at = clock.now();
+                tokens.acquire(1).await.expect("enough for all");
+                most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                clock.sleep_until(at + Duration::from_secs(1)).await;
+                running.fetch_sub(1, Ordering::SeqCst);
+                drop(permit);
+                at
+            })
+            .await,
+        );
+    }
+    // These leave while they wait, or as they are granted one.
+    let mut leaving = Vec::new();
+    for number in 1..=30 {
+        let leaves = begin + Duration::from_millis(500 * number);
+        leaving.push(start::<E, _>(&runtime, unless(runtime.clone(), leaves, in_flight.acquire_permit_owned(1))).await);
+    }
+    for (call, number) in calls.into_iter().zip(0_u32..) {
+        let at = call.await.with;
+        let due = begin + Duration::from_secs(u64::from(number / 3));
+        assert!(due <= at && at <= due + E::GRAIN * (number / 3), "{number} at {at:?}");
+    }
+    for leaving in leaving {
+        drop(leaving.await);
+    }
+    assert_eq!(most.load(Ordering::SeqCst), 3);
+    assert_eq!((in_flight.usage().in_use, in_flight.waiters()), (0, 0));
+    assert!(is_rate_limited(Some(tokens.try_acquire(1))));
+}
