@@ -57,6 +57,7 @@ macro_rules! suite {
             c08_waiters_see_a_change_of_rate_at_once
             c08_waiters_see_a_larger_limit_at_once
             c08_waiters_see_a_limit_below_their_cost_at_once
+            c17_a_permit_that_nobody_fetches_goes_to_the_next
             c17_permits_compose_with_tokens_and_go_in_order
             d02_what_is_given_back_goes_to_who_waits_at_once
             d04_an_hour_is_waited_in_no_time

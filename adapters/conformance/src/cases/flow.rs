@@ -11,7 +11,13 @@ use sluicegate_runtime::{
 
 use crate::executor::Executor;
 use crate::limiters::{bucket, is_rate_limited};
-use crate::tasks::{assert_on_time, at_once, start, unless};
+use crate::tasks::{assert_on_time, at_once, settle, start, unless};
+
+type InFlight<E> = Arc<Queued<Permits, <E as Executor>::Runtime, RawMutex, Growing>>;
+
+fn in_flight<E: Executor>(runtime: &E::Runtime, limit: u32) -> InFlight<E> {
+    Arc::new(Queued::new(ConcurrencyLimit::new(limit).into(), runtime.clone(), WaitOptions::new()))
+}
 
 /// It queues up to its bound, and goes at even distances; beyond the bound it is refused at once.
 pub async fn c06_a_burst_departs_at_the_rate<E: Executor>(runtime: E::Runtime) {
@@ -31,13 +37,10 @@ pub async fn c06_a_burst_departs_at_the_rate<E: Executor>(runtime: E::Runtime) {
     }
 }
 
-/// Three in flight at once, and each of them paid for with a token: both limits hold, in order, and a permit that is not wanted
-/// any more goes to the next.
+/// Three in flight at once, and each of them paid for with a token: both limits hold, in order, whoever leaves
+/// meanwhile.
 pub async fn c17_permits_compose_with_tokens_and_go_in_order<E: Executor>(runtime: E::Runtime) {
-    type InFlight<R> = Queued<Permits, R, RawMutex, Growing>;
-
-    let permits = ConcurrencyLimit::new(3).into();
-    let in_flight = Arc::new(InFlight::new(permits, runtime.clone(), WaitOptions::new()));
+    let in_flight = in_flight::<E>(&runtime, 3);
     let tokens = bucket::<E>(&runtime, quota!("40/40h"));
     let (running, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
     let begin = runtime.now();
@@ -59,7 +62,7 @@ pub async fn c17_permits_compose_with_tokens_and_go_in_order<E: Executor>(runtim
             .await,
         );
     }
-    // These leave while they wait, or as they are granted one.
+    // Most of these leave while they wait.
     let mut leaving = Vec::new();
     for number in 1..=30 {
         let leaves = begin + Duration::from_millis(500 * number);
@@ -76,4 +79,24 @@ pub async fn c17_permits_compose_with_tokens_and_go_in_order<E: Executor>(runtim
     assert_eq!(most.load(Ordering::SeqCst), 3);
     assert_eq!((in_flight.usage().in_use, in_flight.waiters()), (0, 0));
     assert!(is_rate_limited(Some(tokens.try_acquire(1))));
+}
+
+/// It was granted when another was released, and dropped before it was polled again.
+pub async fn c17_a_permit_that_nobody_fetches_goes_to_the_next<E: Executor>(runtime: E::Runtime) {
+    let in_flight = in_flight::<E>(&runtime, 1);
+    let first = in_flight.try_acquire_permit(1).expect("a permit");
+    let mut second = Box::pin(in_flight.acquire_permit_owned(1));
+    assert!(at_once(&mut second).await.is_none());
+    let third = start::<E, _>(&runtime, in_flight.acquire_permit_owned(1)).await;
+    drop(first);
+    settle::<E>(&runtime).await;
+    assert_eq!((in_flight.usage().in_use, in_flight.waiters()), (1, 1));
+    let now = runtime.now();
+    drop(second);
+    let third = third.await;
+    assert_eq!(third.at, now);
+    let permit = third.with.expect("a permit");
+    assert_eq!((in_flight.usage().in_use, in_flight.waiters()), (1, 0));
+    permit.success();
+    assert_eq!(in_flight.usage().in_use, 0);
 }
