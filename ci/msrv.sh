@@ -60,6 +60,7 @@ $check -p sluicegate-core --features alloc
 # `heapless` needs a newer compiler, as its documentation says.
 $check -p sluicegate-core --features keyed
 $check -p sluicegate-runtime --features keyed,futures
+for package in tokio async-std smol; do $check -p "sluicegate-$package"; done
 $check -p sluicegate-threads --no-default-features
 $check -p sluicegate-threads --all-features
 $check -p sluicegate

@@ -157,6 +157,19 @@ fn a23_a_table_is_cleaned_before_it_grows() {
 }
 
 #[test]
+fn b09_a_store_that_has_become_idle_has_no_tables_either() {
+    let store: Store<Ipv6Addr> = Store::new(quota!("1/1s"));
+    let before = OUT.get();
+    for number in 0..10_000 {
+        assert!(store.try_acquire_at(&address(number), Nanos::ZERO, 1).is_ok());
+    }
+    assert!(OUT.get() - before > 200_000);
+    store.clean_up_at(Nanos::from_secs(1));
+    assert!(store.is_empty());
+    assert!(OUT.get() - before <= 4_096, "{} bytes are left", OUT.get() - before);
+}
+
+#[test]
 fn b09_a_store_that_was_never_used_has_no_tables() {
     let before = start();
     let store: Store<u64> = Store::new(KeyedOptions::new(quota!("1/1s")).shards(NonZeroUsize::MIN));

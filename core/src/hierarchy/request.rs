@@ -21,7 +21,13 @@ use crate::{Limiter, Nanos};
 /// - A denial is right: at an instant within the call that level had too little for the request.
 /// - What is denied costs the other levels nothing, not even a write. Observers are told only of decisions that stand.
 ///
-/// The module's source says how, and what remains possible.
+/// # What remains possible
+///
+/// - A request that lacks no more than what others hold at that moment looks again. On threads that may last for a time slice of a
+///   holder that was suspended, and longer where many keep holding while refill keeps up with them. An interrupt handler must
+///   not ask a level that the code it interrupts asks.
+/// - Who asks a level's limiter directly, past the level, does not look again, and may be denied what a hold that comes to nothing
+///   hides for some tens of instructions.
 ///
 /// # Complexity
 ///
