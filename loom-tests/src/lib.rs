@@ -26,9 +26,11 @@ mod lock;
 pub mod own_clock;
 pub mod pacer;
 pub mod permits;
+mod queue;
 pub mod scripts;
 mod shim;
 mod store;
+pub mod waiting;
 pub mod window;
 
 pub use clocked::{
@@ -39,7 +41,8 @@ pub use doors::{
     Adjustable, Answer, Bucket, CoreAdjustable, CoreBucket, CoreCounter, CorePacer, CorePermits, CoreTree, CoreWindow,
     Counter, Held, Kind, Pacer, Permits, Seat, Taken, Tree, Window,
 };
-pub use lock::ModelLock;
+pub use lock::{ModelLock, ModelMutex};
+pub use queue::{Queue, RuntimeBucket, RuntimePermits, Wait, Waiter};
 pub use shim::{Bound, model, models, race2, race3};
 pub use store::{CoreStore, Parity, ParityHasher, Served, Store};
 

@@ -1,9 +1,11 @@
-//! A lock for stores of keys: the model checker's where it runs, and a plain spinning one elsewhere.
+//! Locks for stores of keys and for those who wait: the model checker's where it runs, and plain ones elsewhere.
 
+use core::cell::UnsafeCell;
+use core::fmt;
 use core::sync::atomic::Ordering;
 use std::sync::OnceLock;
 
-use crate::shim::{AtomicU64, give_way};
+use crate::shim::{AtomicU64, Mutex, MutexGuard, give_way};
 
 /// A lock of many readers or one writer, on the same atomics as everything that is modelled.
 #[derive(Debug)]
@@ -75,6 +77,65 @@ unsafe impl lock_api::RawRwLock for ModelLock {
 
     unsafe fn unlock_exclusive(&self) {
         self.leave(WRITER);
+    }
+}
+
+/// A lock of one: the model checker's own, which runs nobody who waits for it, or the standard library's.
+#[derive(Default)]
+pub struct ModelMutex {
+    /// Made at the first use, as in a [`ModelLock`].
+    gate: OnceLock<Gate>,
+}
+
+#[derive(Default)]
+struct Gate {
+    /// What whoever has locked it will drop; before `mutex`, which it refers to.
+    guard: UnsafeCell<Option<MutexGuard<'static, ()>>>,
+    mutex: Box<Mutex<()>>,
+}
+
+// SAFETY: only whoever has locked `mutex` touches `guard`, and drops it on its own thread, as `GuardMarker` demands.
+unsafe impl Send for ModelMutex {}
+// SAFETY: as above.
+unsafe impl Sync for ModelMutex {}
+
+impl Gate {
+    fn keep(&self, guard: MutexGuard<'_, ()>) {
+        // SAFETY: the mutex is boxed, so that it stays where it is, and is dropped after the guard.
+        let guard = unsafe { core::mem::transmute::<MutexGuard<'_, ()>, MutexGuard<'static, ()>>(guard) };
+        // SAFETY: the caller has just locked the mutex.
+        unsafe { *self.guard.get() = Some(guard) };
+    }
+}
+
+// SAFETY: who has locked it has locked the mutex within.
+unsafe impl lock_api::RawMutex for ModelMutex {
+    #[allow(clippy::declare_interior_mutable_const, reason = "the trait asks for it")]
+    const INIT: Self = Self { gate: OnceLock::new() };
+
+    type GuardMarker = lock_api::GuardNoSend;
+
+    fn lock(&self) {
+        let gate = self.gate.get_or_init(Gate::default);
+        // A broken promise may have unwound past a lock; whoever cleans up may still have it.
+        gate.keep(gate.mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+    }
+
+    fn try_lock(&self) -> bool {
+        let gate = self.gate.get_or_init(Gate::default);
+        gate.mutex.try_lock().map(|guard| gate.keep(guard)).is_ok()
+    }
+
+    unsafe fn unlock(&self) {
+        // SAFETY: the caller has locked it.
+        let guard = self.gate.get().and_then(|gate| unsafe { (*gate.guard.get()).take() });
+        drop(guard);
+    }
+}
+
+impl fmt::Debug for ModelMutex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelMutex").finish_non_exhaustive()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-pub(crate) use imp::{AtomicU64, give_way, thread_local};
+pub(crate) use imp::{AtomicU64, Mutex, MutexGuard, fence, give_way, thread_local};
 use imp::{Gate, JoinHandle, spawn};
 pub use imp::{model, models};
 
@@ -83,6 +83,8 @@ mod imp {
     use std::sync::Arc;
     use std::time::Instant;
 
+    pub(crate) use loom::sync::atomic::fence;
+    pub(crate) use loom::sync::{Mutex, MutexGuard};
     pub(crate) use loom::thread::{JoinHandle, spawn};
     pub(crate) use loom::thread_local;
     pub(crate) use sluicegate_core::ModelAtomicU64 as AtomicU64;
@@ -174,7 +176,8 @@ mod imp {
     use core::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::{Arc, OnceLock};
 
-    pub(crate) use core::sync::atomic::AtomicU64;
+    pub(crate) use core::sync::atomic::{AtomicU64, fence};
+    pub(crate) use std::sync::{Mutex, MutexGuard};
     pub(crate) use std::thread::{JoinHandle, spawn};
     pub(crate) use std::thread_local;
 

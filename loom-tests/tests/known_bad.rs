@@ -163,6 +163,27 @@ planted! { CompactCounter: CounterFlaws;
     counter_refunds_unchecked: REFUNDS_UNCHECKED in counter::refund_against_refund within 2;
 }
 
+planted! { CompactQueue: QueueFlaws;
+    /// Each of the two, who gives back and who begins to wait, misses the other: only the memory orders allow that.
+    queue_gives_back_unfenced: GIVES_BACK_UNFENCED in waiting::give_back_against_beginning within 2;
+    /// The same, with the fence missing on the other side.
+    queue_joins_unfenced: JOINS_UNFENCED in waiting::give_back_against_beginning within 2;
+    /// What came back between its decision and its place in the line is left there.
+    queue_joins_blindly: JOINS_BLINDLY in waiting::give_back_against_beginning within 2;
+    /// A line that was closed meanwhile is never looked at again.
+    queue_joins_a_closed_line: JOINS_A_CLOSED_LINE in waiting::close_against_beginning within 2;
+    /// It left with what it was granted, and the second one waits for that.
+    queue_keeps_a_lost_grant: KEEPS_A_LOST_GRANT in waiting::give_back_against_cancel within 2;
+    /// The others could go, and the one who held them up was the one to tell them.
+    queue_leaves_silently: LEAVES_SILENTLY in waiting::large_head_leaves_against_beginning within 2;
+    /// The same: who slept for all has left, and nobody sleeps.
+    queue_leaves_time_unminded: LEAVES_SILENTLY in waiting::head_leaves_against_the_turn within 2;
+    /// It is granted what it waited for between its look and its leaving.
+    queue_expires_by_an_old_look: EXPIRES_BY_AN_OLD_LOOK in waiting::timeout_against_give_back within 2;
+    /// The head sleeps until what came back would have come by itself.
+    queue_lets_the_head_sleep: LETS_THE_HEAD_SLEEP in waiting::give_back_against_the_timer within 2;
+}
+
 planted! { CompactStore: StoreFlaws;
     /// Two first uses both find the key absent, and both add it.
     store_adds_unseen: ADDS_UNSEEN in keyed::first_use_of_two within 2;

@@ -91,6 +91,14 @@ impl<O: PermitObserver, R: Runtime, M: RawMutex, S: Room> Queued<Permits<O>, R, 
         AcquirePermit { acquire: Acquire::new(Arc::clone(self), cost, Until::Ever), limiter: Arc::clone(self) }
     }
 
+    /// As [`acquire_permit_timeout`](Self::acquire_permit_timeout), by a future and a permit that share the limiter.
+    pub fn acquire_permit_timeout_owned(self: &Arc<Self>, cost: u64, timeout: Duration) -> AcquirePermit<Arc<Self>> {
+        AcquirePermit {
+            acquire: Acquire::new(Arc::clone(self), cost, Until::After(timeout)),
+            limiter: Arc::clone(self),
+        }
+    }
+
     /// Sets the limit, and wakes those who fit into it; who never will is told so.
     pub fn set_limit(&self, limit: u32) -> Usage {
         let usage = self.limiter().0.set_limit(limit);

@@ -1,10 +1,8 @@
 //! The only file that names atomics.
 
 use core::sync::atomic::Ordering;
-#[cfg(all(sluicegate_loom, feature = "loom"))]
-use loom::sync::atomic::{AtomicUsize, fence};
-#[cfg(not(all(sluicegate_loom, feature = "loom")))]
-use portable_atomic::{AtomicUsize, fence};
+
+use imp::{AtomicUsize, fence};
 
 /// How many wait, for those who would otherwise have to lock to see that nobody does.
 ///
@@ -39,4 +37,45 @@ impl Waiting {
         self.0.store(count, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
+}
+
+#[cfg(all(sluicegate_loom, feature = "loom"))]
+mod imp {
+    use core::sync::atomic::Ordering;
+
+    use loom::sync::atomic;
+    pub(super) use loom::sync::atomic::fence;
+
+    /// loom's atomic, with every access in the race: a waiter loads and then stores, and loom would take its load for all that
+    /// another's load could race with. See the one of `sluicegate_core`.
+    #[derive(Debug)]
+    pub(super) struct AtomicUsize {
+        value: atomic::AtomicUsize,
+        turn: atomic::AtomicUsize,
+    }
+
+    impl AtomicUsize {
+        pub(super) fn new(value: usize) -> Self {
+            Self { value: atomic::AtomicUsize::new(value), turn: atomic::AtomicUsize::new(0) }
+        }
+
+        pub(super) fn load(&self, order: Ordering) -> usize {
+            self.touch();
+            self.value.load(order)
+        }
+
+        pub(super) fn store(&self, value: usize, order: Ordering) {
+            self.touch();
+            self.value.store(value, order);
+        }
+
+        fn touch(&self) {
+            self.turn.fetch_add(0, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(not(all(sluicegate_loom, feature = "loom")))]
+mod imp {
+    pub(super) use portable_atomic::{AtomicUsize, fence};
 }

@@ -11,6 +11,7 @@ mod hierarchy;
 mod keyed;
 mod pacer;
 mod permits;
+mod queue;
 mod window;
 
 pub use adjustable::{AdjustableFlaws, CompactAdjustable};
@@ -21,6 +22,7 @@ pub use hierarchy::{CompactTree, HierarchyFlaws};
 pub use keyed::{CompactStore, StoreFlaws};
 pub use pacer::{CompactPacer, PacerFlaws, Slot};
 pub use permits::{CompactPermits, PermitFlaws};
+pub use queue::{CompactQueue, QueueFlaws};
 pub use window::{CompactWindow, WindowFlaws};
 
 /// No bug.
@@ -34,5 +36,6 @@ impl CounterFlaws for Sound {}
 impl HierarchyFlaws for Sound {}
 impl PacerFlaws for Sound {}
 impl PermitFlaws for Sound {}
+impl QueueFlaws for Sound {}
 impl StoreFlaws for Sound {}
 impl WindowFlaws for Sound {}

@@ -1,0 +1,207 @@
+//! What the models ask of a limiter that can be waited for, and the runtime's that answer.
+
+use core::fmt;
+use core::future::Future;
+use core::pin::Pin;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::task::{Context, Poll, Waker};
+use core::time::Duration;
+use std::sync::Arc;
+use std::task::Wake;
+
+use sluicegate_core::{Admitted, Clock, ConcurrencyLimit, Denied, PER_SECOND, Quota, Rate, TokenBucket};
+use sluicegate_runtime::{Grantor, Growing, ManualRuntime, Permits, Queued, WaitOptions, WaitedPermit};
+
+use crate::lock::ModelMutex;
+use crate::promise;
+use crate::shim::AtomicU64;
+
+/// A limiter that can be waited for, right or wrong. Its clock stands but for [`tick`](Self::tick), and nobody but whoever is in
+/// charge of time looks by itself.
+pub trait Queue: Send + Sync + 'static {
+    /// What was granted.
+    type Held: Send + 'static;
+    /// One of which all is free, for which nobody waits, and whose locks were used. A bucket gets a token a second.
+    fn new(limit: u64) -> Self;
+    /// Takes `cost` now, or nothing.
+    fn try_acquire(&self, cost: u64) -> Option<Self::Held>;
+    /// Waits for `cost`, for no longer than so many seconds.
+    fn acquire(&self, cost: u64, timeout: Option<u64>) -> Wait<Self::Held>;
+    /// Gives back what was granted.
+    fn give_back(&self, held: Self::Held);
+    /// Ends all waits.
+    fn close(&self);
+    /// A second passes.
+    fn tick(&self);
+    /// What is free.
+    fn free(&self) -> u64;
+    /// How many sleep.
+    fn sleepers(&self) -> usize;
+}
+
+/// A wait that has not begun.
+pub type Wait<H> = Pin<Box<dyn Future<Output = Result<H, Denied>> + Send>>;
+
+/// Somebody who waits, and is polled when it was woken.
+pub struct Waiter<H> {
+    /// `None` once it is over.
+    wait: Option<Wait<H>>,
+    answer: Option<Result<H, Denied>>,
+    woken: Arc<Woken>,
+}
+
+struct Woken(AtomicU64);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        // As executors do: whoever is polled sees what was done before it was woken.
+        self.0.store(1, Release);
+    }
+}
+
+impl<H> Waiter<H> {
+    /// Begins to wait: polls once.
+    pub fn begin(wait: Wait<H>) -> Self {
+        let mut waiter = Self { wait: Some(wait), answer: None, woken: Arc::new(Woken(AtomicU64::new(0))) };
+        waiter.poll();
+        waiter
+    }
+
+    /// Polls for as long as it was woken meanwhile.
+    pub fn run(&mut self) {
+        while self.wait.is_some() && self.woken.0.compare_exchange(1, 0, Acquire, Relaxed).is_ok() {
+            self.poll();
+        }
+    }
+
+    /// What it was told, if its wait is over.
+    pub fn answer(&self) -> Option<Result<(), Denied>> {
+        self.answer.as_ref().map(|answer| answer.as_ref().map(drop).map_err(|denied| *denied))
+    }
+
+    /// Whether it has what it waited for.
+    pub fn is_granted(&self) -> bool {
+        matches!(self.answer, Some(Ok(_)))
+    }
+
+    fn poll(&mut self) {
+        let Some(wait) = &mut self.wait else { return };
+        let waker = Waker::from(Arc::clone(&self.woken));
+        if let Poll::Ready(answer) = wait.as_mut().poll(&mut Context::from_waker(&waker)) {
+            self.answer = Some(answer);
+            self.wait = None;
+        }
+    }
+}
+
+impl<H> fmt::Debug for Waiter<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Waiter").field("answer", &self.answer()).finish_non_exhaustive()
+    }
+}
+
+type Time = ManualRuntime<ModelMutex>;
+
+/// A [`Queued`] [`TokenBucket`].
+#[derive(Debug)]
+pub struct RuntimeBucket(Arc<Queued<TokenBucket<()>, Time, ModelMutex, Growing>>);
+
+impl Queue for RuntimeBucket {
+    type Held = (u64, Admitted);
+
+    fn new(limit: u64) -> Self {
+        let rate = Rate::new(1, PER_SECOND).expect("one a second is a rate");
+        let quota = Quota::new(rate).and_then(|quota| quota.burst(limit)).expect("a few tokens are a quota");
+        Self(used(Queued::new(TokenBucket::with_limit(quota.into(), ()), Time::new(), options())))
+    }
+
+    fn try_acquire(&self, cost: u64) -> Option<Self::Held> {
+        self.0.try_acquire(cost).ok().map(|admitted| (cost, admitted))
+    }
+
+    fn acquire(&self, cost: u64, timeout: Option<u64>) -> Wait<Self::Held> {
+        let acquire = match timeout {
+            Some(seconds) => self.0.acquire_timeout_owned(cost, Duration::from_secs(seconds)),
+            None => self.0.acquire_owned(cost),
+        };
+        Box::pin(async move { acquire.await.map(|admitted| (cost, admitted)) })
+    }
+
+    fn give_back(&self, (cost, admitted): Self::Held) {
+        self.0.give_back(cost, admitted);
+    }
+
+    fn close(&self) {
+        self.0.close();
+    }
+
+    fn tick(&self) {
+        self.0.runtime().advance(SECOND);
+    }
+
+    fn free(&self) -> u64 {
+        self.0.limiter().inspect_at(self.0.runtime().now()).level
+    }
+
+    fn sleepers(&self) -> usize {
+        self.0.runtime().sleepers()
+    }
+}
+
+/// A [`Queued`] [`ConcurrencyLimit`].
+#[derive(Debug)]
+pub struct RuntimePermits(Arc<Queued<Permits, Time, ModelMutex, Growing>>);
+
+impl Queue for RuntimePermits {
+    type Held = WaitedPermit<Arc<Queued<Permits, Time, ModelMutex, Growing>>>;
+
+    fn new(limit: u64) -> Self {
+        let limit = ConcurrencyLimit::new(limit.try_into().expect("a few permits"));
+        Self(used(Queued::new(limit.into(), Time::new(), options())))
+    }
+
+    fn try_acquire(&self, cost: u64) -> Option<Self::Held> {
+        let mut taken = Waiter::begin(self.acquire(cost, Some(0)));
+        taken.answer.take()?.ok()
+    }
+
+    fn acquire(&self, cost: u64, timeout: Option<u64>) -> Wait<Self::Held> {
+        match timeout {
+            Some(seconds) => Box::pin(self.0.acquire_permit_timeout_owned(cost, Duration::from_secs(seconds))),
+            None => Box::pin(self.0.acquire_permit_owned(cost)),
+        }
+    }
+
+    fn give_back(&self, held: Self::Held) {
+        drop(held);
+    }
+
+    fn close(&self) {
+        self.0.close();
+    }
+
+    fn tick(&self) {
+        self.0.runtime().advance(SECOND);
+    }
+
+    fn free(&self) -> u64 {
+        let usage = self.0.usage();
+        u64::from(usage.limit) - u64::from(usage.in_use)
+    }
+
+    fn sleepers(&self) -> usize {
+        self.0.runtime().sleepers()
+    }
+}
+
+/// Its locks have been used, and so made, before anybody races.
+fn used<L: Grantor>(queued: Queued<L, Time, ModelMutex, Growing>) -> Arc<Queued<L, Time, ModelMutex, Growing>> {
+    promise!(queued.waiters() == 0 && queued.runtime().sleepers() == 0, "nobody waits yet");
+    Arc::new(queued)
+}
+
+const fn options() -> WaitOptions {
+    WaitOptions::new().relief(None)
+}
+
+const SECOND: Duration = Duration::from_secs(1);

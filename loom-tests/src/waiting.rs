@@ -1,0 +1,201 @@
+//! Bodies of the models of waiting. Bounds and costs are beside the tests that run them.
+//!
+//! A waiter is polled once when it begins, and then only when it was woken: what nobody tells it of, it misses.
+
+use std::sync::Arc;
+
+use sluicegate_core::Denied;
+
+use crate::{Queue, Waiter, promise, race2, race3};
+
+/// All there is comes back while somebody begins to wait for it: it is not left there unseen.
+pub fn give_back_against_beginning<Q: Queue>() {
+    let queue = Arc::new(Q::new(1));
+    let held = take(&*queue, 1);
+    let (mut waiter, ()) = race2(&queue, |queue| begin(queue, 1), |queue| queue.give_back(held));
+    waiter.run();
+    promise!(waiter.is_granted(), "it is there, and who waits for it was not told: {waiter:?}");
+    promise!(queue.free() == 0, "{} is free as well", queue.free());
+}
+
+/// Two begin to wait while what both need comes back: both get it.
+pub fn give_back_against_two<Q: Queue>() {
+    let queue = Arc::new(Q::new(2));
+    let held = take(&*queue, 2);
+    let (mut a, mut b, ()) =
+        race3(&queue, |queue| begin(queue, 1), |queue| begin(queue, 1), |queue| queue.give_back(held));
+    run(&mut [&mut a, &mut b]);
+    promise!(a.is_granted() && b.is_granted(), "there is one for each: {a:?}, {b:?}");
+    promise!(queue.free() == 0, "{} is free as well", queue.free());
+}
+
+/// The first of two leaves while what both wait for comes back: granted to the first or not, the second one gets it.
+pub fn give_back_against_cancel<Q: Queue>() {
+    let queue = Arc::new(Q::new(1));
+    let held = take(&*queue, 1);
+    let (first, mut second) = (begin(&*queue, 1), begin(&*queue, 1));
+    race2(&queue, |_| drop(first), |queue| queue.give_back(held));
+    second.run();
+    promise!(second.is_granted(), "the first one left, and what came back is lost: {second:?}");
+    promise!(queue.free() == 0, "{} is free as well", queue.free());
+}
+
+/// The first of two leaves, whose cost was too large, while another begins: those behind it fit into what is free.
+pub fn large_head_leaves_against_beginning<Q: Queue>() {
+    let queue = Arc::new(Q::new(3));
+    let _held = take(&*queue, 1);
+    let (large, mut second) = (begin(&*queue, 3), begin(&*queue, 1));
+    let (mut third, ()) = race2(&queue, |queue| begin(queue, 1), |_| drop(large));
+    run(&mut [&mut second, &mut third]);
+    promise!(second.is_granted() && third.is_granted(), "there is one for each: {second:?}, {third:?}");
+    promise!(queue.free() == 0, "{} is free as well", queue.free());
+}
+
+/// Somebody begins to wait while the limiter is closed: it does not wait for ever, and who comes after that is told at once.
+pub fn close_against_beginning<Q: Queue>() {
+    let queue = Arc::new(Q::new(1));
+    let _held = take(&*queue, 1);
+    let (mut waiter, late) = race2(
+        &queue,
+        |queue| begin(queue, 1),
+        |queue| {
+            queue.close();
+            begin(queue, 1).answer()
+        },
+    );
+    waiter.run();
+    promise!(waiter.answer() == Some(Err(Denied::Closed)), "it waits for a limiter that is closed: {waiter:?}");
+    promise!(late == Some(Err(Denied::Closed)), "it was closed before: {late:?}");
+}
+
+/// What somebody waits for comes back while the limiter is closed: it is taken, or still there.
+pub fn close_against_give_back<Q: Queue>() {
+    let queue = Arc::new(Q::new(1));
+    let held = take(&*queue, 1);
+    let mut waiter = begin(&*queue, 1);
+    race2(&queue, Q::close, |queue| queue.give_back(held));
+    waiter.run();
+    let left = u64::from(!waiter.is_granted());
+    promise!(waiter.answer().is_some(), "it waits for a limiter that is closed");
+    promise!(queue.free() == left, "{} is free, and the waiter was told {:?}", queue.free(), waiter.answer());
+}
+
+/// What another caller has taken before a waiter comes back at the end of the waiter's patience: the waiter gets what it waited
+/// for, or all of it is still there.
+pub fn timeout_against_give_back<Q: Queue>() {
+    let queue = Arc::new(Q::new(2));
+    take(&*queue, 2);
+    let mut waiter = Waiter::begin(queue.acquire(2, Some(2)));
+    queue.tick();
+    let barged = take(&*queue, 1);
+    waiter.run();
+    let tick_and_run = |queue: &Q| {
+        queue.tick();
+        waiter.run();
+        waiter
+    };
+    let (waiter, ()) = race2(&queue, tick_and_run, |queue| queue.give_back(barged));
+    over_and_counted(&*queue, waiter, 2);
+}
+
+/// The only permit is released at the end of a waiter's patience: the waiter gets it, or it is still there.
+pub fn timeout_against_release<Q: Queue>() {
+    let queue = Arc::new(Q::new(1));
+    let held = take(&*queue, 1);
+    let mut waiter = Waiter::begin(queue.acquire(1, Some(1)));
+    let tick_and_run = |queue: &Q| {
+        queue.tick();
+        waiter.run();
+        waiter
+    };
+    let (waiter, ()) = race2(&queue, tick_and_run, |queue| queue.give_back(held));
+    over_and_counted(&*queue, waiter, 1);
+}
+
+fn over_and_counted<Q: Queue>(queue: &Q, mut waiter: Waiter<Q::Held>, cost: u64) {
+    waiter.run();
+    let left = if waiter.is_granted() { 0 } else { cost };
+    promise!(waiter.answer().is_some(), "it waits beyond its patience");
+    promise!(queue.free() == left, "{} is free, and the waiter was told {:?}", queue.free(), waiter.answer());
+    promise!(queue.sleepers() == 0, "nobody waits, and {} sleep", queue.sleepers());
+}
+
+/// A token comes at the end of a waiter's patience, and another caller may take it: exactly one of them has it.
+pub fn timeout_against_barging<Q: Queue>() {
+    let queue = Arc::new(Q::new(2));
+    take(&*queue, 2);
+    let mut waiter = Waiter::begin(queue.acquire(1, Some(1)));
+    let run = |_: &Q| {
+        waiter.run();
+        waiter
+    };
+    let (mut waiter, (), barged) = race3(&queue, run, Q::tick, |queue| queue.try_acquire(1));
+    waiter.run();
+    promise!(waiter.answer().is_some(), "it waits beyond its patience");
+    promise!(waiter.is_granted() != barged.is_some(), "one has it: {waiter:?}, {}", barged.is_some());
+    promise!(queue.free() == 0, "{} is free as well", queue.free());
+    promise!(queue.sleepers() == 0, "nobody waits, and {} sleep", queue.sleepers());
+}
+
+/// Half of what the head waits for comes back while it sleeps until all of it would have come by itself, or is about to: with what
+/// comes meanwhile it has enough, and must not sleep any longer.
+pub fn give_back_against_the_timer<Q: Queue>() {
+    let queue = Arc::new(Q::new(2));
+    let held = take(&*queue, 1);
+    take(&*queue, 1);
+    let mut head = begin(&*queue, 2);
+    let run = |_: &Q| {
+        head.run();
+        head
+    };
+    let (mut head, (), ()) = race3(&queue, run, Q::tick, |queue| queue.give_back(held));
+    head.run();
+    promise!(head.is_granted(), "two are there, and it sleeps");
+    promise!(queue.free() == 0, "{} is free as well", queue.free());
+    promise!(queue.sleepers() == 0, "nobody waits, and {} sleep", queue.sleepers());
+}
+
+/// The head leaves while the second one looks: somebody minds the time afterwards.
+pub fn head_leaves_and_time_is_minded<Q: Queue>() {
+    let queue = Arc::new(Q::new(2));
+    take(&*queue, 2);
+    let head = begin(&*queue, 2);
+    let ((), mut second) = race2(&queue, |_| drop(head), |queue| begin(queue, 1));
+    second.run();
+    promise!(second.answer().is_none(), "nothing has come yet: {second:?}");
+    promise!(queue.sleepers() == 1, "one minds the time, and {} do", queue.sleepers());
+    queue.tick();
+    second.run();
+    promise!(second.is_granted(), "its token has come, and nobody told it");
+    promise!(queue.free() == 0 && queue.sleepers() == 0, "{} free, {} sleep", queue.free(), queue.sleepers());
+}
+
+/// The head, who waits for more, leaves while what the second one waits for comes: the second one gets it.
+pub fn head_leaves_against_the_turn<Q: Queue>() {
+    let queue = Arc::new(Q::new(2));
+    take(&*queue, 2);
+    let (head, mut second) = (begin(&*queue, 2), begin(&*queue, 1));
+    let run = |_: &Q| {
+        second.run();
+        second
+    };
+    let (mut second, (), ()) = race3(&queue, run, |_| drop(head), Q::tick);
+    second.run();
+    promise!(second.is_granted(), "its token has come, and nobody told it");
+    promise!(queue.free() == 0 && queue.sleepers() == 0, "{} free, {} sleep", queue.free(), queue.sleepers());
+}
+
+fn take<Q: Queue>(queue: &Q, cost: u64) -> Q::Held {
+    queue.try_acquire(cost).expect("nobody races yet")
+}
+
+fn begin<Q: Queue>(queue: &Q, cost: u64) -> Waiter<Q::Held> {
+    Waiter::begin(queue.acquire(cost, None))
+}
+
+/// Runs each, until none was woken: one may wake another.
+fn run<H>(waiters: &mut [&mut Waiter<H>]) {
+    for _ in 0..=waiters.len() {
+        waiters.iter_mut().for_each(|waiter| waiter.run());
+    }
+}

@@ -1,0 +1,107 @@
+//! Waiting under racing callers: a token bucket, and a concurrency limit, whose permits come back when they are dropped.
+//!
+//! Each body says what it proves. Beside each test: its threads, how many preemptions bound it, and what it costs.
+
+use sluicegate_loom_tests::{Bound, RuntimeBucket, RuntimePermits, model, waiting};
+
+// 2 threads, up to 4 preemptions: 8556 interleavings, 1.3 s.
+#[test]
+fn give_back_against_beginning() {
+    model(Bound::preemptions(4), waiting::give_back_against_beginning::<RuntimeBucket>);
+}
+
+// 2 threads, up to 4 preemptions: 2543 interleavings, 0.3 s.
+#[test]
+fn release_against_beginning() {
+    model(Bound::preemptions(4), waiting::give_back_against_beginning::<RuntimePermits>);
+}
+
+// 3 threads, up to 2 preemptions: 20367 interleavings, 4 s.
+#[test]
+fn give_back_against_two() {
+    model(Bound::preemptions(2), waiting::give_back_against_two::<RuntimeBucket>);
+}
+
+// 3 threads, up to 2 preemptions: 9584 interleavings, 1.5 s.
+#[test]
+fn release_against_two() {
+    model(Bound::preemptions(2), waiting::give_back_against_two::<RuntimePermits>);
+}
+
+// 2 threads, up to 4 preemptions: 3700 interleavings, 0.6 s.
+#[test]
+fn b06_give_back_against_cancel() {
+    model(Bound::preemptions(4), waiting::give_back_against_cancel::<RuntimeBucket>);
+}
+
+// 2 threads, up to 4 preemptions: 1551 interleavings, 0.3 s.
+#[test]
+fn b06_release_against_cancel() {
+    model(Bound::preemptions(4), waiting::give_back_against_cancel::<RuntimePermits>);
+}
+
+// 2 threads, up to 4 preemptions: 2529 interleavings, 0.5 s.
+#[test]
+fn b06_large_head_leaves_against_beginning() {
+    model(Bound::preemptions(4), waiting::large_head_leaves_against_beginning::<RuntimeBucket>);
+}
+
+// 2 threads, up to 4 preemptions: 1861 interleavings, 0.3 s.
+#[test]
+fn b06_large_head_leaves_against_beginning_for_permits() {
+    model(Bound::preemptions(4), waiting::large_head_leaves_against_beginning::<RuntimePermits>);
+}
+
+// 2 threads, up to 4 preemptions: 1663 interleavings, 0.2 s.
+#[test]
+fn close_against_beginning() {
+    model(Bound::preemptions(4), waiting::close_against_beginning::<RuntimeBucket>);
+}
+
+// 2 threads, every interleaving: 226 interleavings, under 0.1 s.
+#[test]
+fn close_against_give_back() {
+    model(Bound::NONE, waiting::close_against_give_back::<RuntimeBucket>);
+}
+
+// 2 threads, every interleaving: 105 interleavings, under 0.1 s.
+#[test]
+fn close_against_release() {
+    model(Bound::NONE, waiting::close_against_give_back::<RuntimePermits>);
+}
+
+// 2 threads, up to 3 preemptions: 1939 interleavings, 0.3 s.
+#[test]
+fn b06_timeout_against_give_back() {
+    model(Bound::preemptions(3), waiting::timeout_against_give_back::<RuntimeBucket>);
+}
+
+// 2 threads, up to 3 preemptions: 1310 interleavings, 0.1 s.
+#[test]
+fn b06_timeout_against_release() {
+    model(Bound::preemptions(3), waiting::timeout_against_release::<RuntimePermits>);
+}
+
+// 3 threads, up to 3 preemptions: 1228 interleavings, 0.2 s.
+#[test]
+fn b06_timeout_against_barging() {
+    model(Bound::preemptions(3), waiting::timeout_against_barging::<RuntimeBucket>);
+}
+
+// 3 threads, up to 3 preemptions: 394 interleavings, 0.1 s.
+#[test]
+fn give_back_against_the_timer() {
+    model(Bound::preemptions(3), waiting::give_back_against_the_timer::<RuntimeBucket>);
+}
+
+// 2 threads, up to 4 preemptions: 1394 interleavings, 0.2 s.
+#[test]
+fn b06_head_leaves_and_time_is_minded() {
+    model(Bound::preemptions(4), waiting::head_leaves_and_time_is_minded::<RuntimeBucket>);
+}
+
+// 3 threads, up to 3 preemptions: 544 interleavings, 0.1 s.
+#[test]
+fn b06_head_leaves_against_the_turn() {
+    model(Bound::preemptions(3), waiting::head_leaves_against_the_turn::<RuntimeBucket>);
+}
