@@ -29,12 +29,17 @@ pub fn give_back_against_two<Q: Queue>() {
     promise!(queue.free() == 0, "{} is free as well", queue.free());
 }
 
-/// The first of two leaves while what both wait for comes back: granted to the first or not, the second one gets it.
+/// The first of two leaves while what both wait for comes back, and the second one may look in between: granted to the first or
+/// not, the second one gets it.
 pub fn give_back_against_cancel<Q: Queue>() {
     let queue = Arc::new(Q::new(1));
     let held = take(&*queue, 1);
     let (first, mut second) = (begin(&*queue, 1), begin(&*queue, 1));
-    race2(&queue, |_| drop(first), |queue| queue.give_back(held));
+    let run = |_: &Q| {
+        second.run();
+        second
+    };
+    let (mut second, (), ()) = race3(&queue, run, |_| drop(first), |queue| queue.give_back(held));
     second.run();
     promise!(second.is_granted(), "the first one left, and what came back is lost: {second:?}");
     promise!(queue.free() == 0, "{} is free as well", queue.free());
@@ -68,7 +73,8 @@ pub fn close_against_beginning<Q: Queue>() {
     promise!(late == Some(Err(Denied::Closed)), "it was closed before: {late:?}");
 }
 
-/// What somebody waits for comes back while the limiter is closed: it is taken, or still there.
+/// What somebody waits for comes back while the limiter is closed: it is taken, or still there, and then
+/// nobody gets it any more.
 pub fn close_against_give_back<Q: Queue>() {
     let queue = Arc::new(Q::new(1));
     let held = take(&*queue, 1);
@@ -78,6 +84,7 @@ pub fn close_against_give_back<Q: Queue>() {
     let left = u64::from(!waiter.is_granted());
     promise!(waiter.answer().is_some(), "it waits for a limiter that is closed");
     promise!(queue.free() == left, "{} is free, and the waiter was told {:?}", queue.free(), waiter.answer());
+    promise!(begin(&*queue, 1).answer() == Some(Err(Denied::Closed)), "it is closed, whatever is free");
 }
 
 /// What another caller has taken before a waiter comes back at the end of the waiter's patience: the waiter gets what it waited
@@ -155,18 +162,19 @@ pub fn give_back_against_the_timer<Q: Queue>() {
     promise!(queue.sleepers() == 0, "nobody waits, and {} sleep", queue.sleepers());
 }
 
-/// The head leaves while the second one looks: somebody minds the time afterwards.
+/// The head, who waits for less, leaves while another begins to wait: somebody minds the time of that one afterwards.
 pub fn head_leaves_and_time_is_minded<Q: Queue>() {
     let queue = Arc::new(Q::new(2));
     take(&*queue, 2);
-    let head = begin(&*queue, 2);
-    let ((), mut second) = race2(&queue, |_| drop(head), |queue| begin(queue, 1));
+    let head = begin(&*queue, 1);
+    let ((), mut second) = race2(&queue, |_| drop(head), |queue| begin(queue, 2));
     second.run();
     promise!(second.answer().is_none(), "nothing has come yet: {second:?}");
     promise!(queue.sleepers() == 1, "one minds the time, and {} do", queue.sleepers());
     queue.tick();
+    queue.tick();
     second.run();
-    promise!(second.is_granted(), "its token has come, and nobody told it");
+    promise!(second.is_granted(), "its tokens have come, and nobody told it");
     promise!(queue.free() == 0 && queue.sleepers() == 0, "{} free, {} sleep", queue.free(), queue.sleepers());
 }
 
