@@ -162,6 +162,25 @@ pub fn give_back_against_the_timer<Q: Queue>() {
     promise!(queue.sleepers() == 0, "nobody waits, and {} sleep", queue.sleepers());
 }
 
+/// What the head waits for comes back in two parts, and it looks in between: having been woken in vain, it is woken again.
+pub fn give_back_in_two_parts<Q: Queue>() {
+    let queue = Arc::new(Q::new(2));
+    let (one, two) = (take(&*queue, 1), take(&*queue, 1));
+    let mut head = begin(&*queue, 2);
+    let run = |_: &Q| {
+        head.run();
+        head
+    };
+    let give_back_both = |queue: &Q| {
+        queue.give_back(one);
+        queue.give_back(two);
+    };
+    let (mut head, ()) = race2(&queue, run, give_back_both);
+    head.run();
+    promise!(head.is_granted(), "two are there, and nobody told it");
+    promise!(queue.free() == 0 && queue.sleepers() == 0, "{} free, {} sleep", queue.free(), queue.sleepers());
+}
+
 /// The head, who waits for less, leaves while another begins to wait: somebody minds the time of that one afterwards.
 pub fn head_leaves_and_time_is_minded<Q: Queue>() {
     let queue = Arc::new(Q::new(2));

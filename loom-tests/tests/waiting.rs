@@ -94,6 +94,12 @@ fn give_back_against_the_timer() {
     model(Bound::preemptions(3), waiting::give_back_against_the_timer::<RuntimeBucket>);
 }
 
+// 2 threads, up to 4 preemptions: 5209 interleavings, 0.6 s.
+#[test]
+fn give_back_in_two_parts() {
+    model(Bound::preemptions(4), waiting::give_back_in_two_parts::<RuntimeBucket>);
+}
+
 // 2 threads, up to 4 preemptions: 1394 interleavings, 0.2 s.
 #[test]
 fn b06_head_leaves_and_time_is_minded() {

@@ -63,7 +63,9 @@ fn b06_every_token_that_time_brings_goes_to_one_whoever_leaves_or_times_out() {
     race(THREADS + 1, |seed| {
         if seed == THREADS {
             // Time passes as fast as somebody sleeps, and no faster, so that the bucket is never full.
+            let started = Instant::now();
             while at_work.load(Ordering::Acquire) > 0 {
+                assert!(started.elapsed() < 2 * FOR_EVER, "somebody waits, and nobody minds the time");
                 match time.next_wake() {
                     Some(at) if at > time.now() => time.set(at),
                     _ => thread::yield_now(),
