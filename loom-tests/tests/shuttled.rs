@@ -205,6 +205,18 @@ impl Grantor for Watched {
         self.step(|bucket| bucket.take_at(now, cost))
     }
 
+    fn hold_at(&self, now: Nanos, cost: u64) -> Result<Admitted, Denied> {
+        self.step(|bucket| bucket.hold_at(now, cost))
+    }
+
+    fn keep(&self, cost: u64, grant: &Admitted) {
+        self.step(|bucket| bucket.keep(cost, grant));
+    }
+
+    fn let_go(&self, at: Nanos, cost: u64, grant: Admitted) {
+        self.step(|bucket| bucket.let_go(at, cost, grant));
+    }
+
     fn peek_at(&self, now: Nanos, cost: u64) -> Result<(), Denied> {
         self.step(|bucket| Grantor::peek_at(bucket, now, cost))
     }
@@ -213,8 +225,8 @@ impl Grantor for Watched {
         Grantor::earliest_at(&self.bucket, now, total)
     }
 
-    fn give_back(&self, now: Nanos, cost: u64, grant: Admitted) {
-        self.step(|bucket| bucket.give_back(now, cost, grant));
+    fn give_back(&self, cost: u64, grant: Admitted) {
+        self.step(|bucket| bucket.give_back(cost, grant));
     }
 }
 
