@@ -1,11 +1,13 @@
 //! What the models ask of a limiter that reads its own clock, and core's limiters that answer.
 
 use sluicegate_core::{
-    AdjustableBucket, LeakyBucket, ManualClock, Nanos, PER_SECOND, Pacing, Quota, Rate, Shard, ShardedWindow,
-    SlidingCounter, TokenBucket, WindowLimit, quota,
+    AdjustableBucket, KeyedOptions, KeyedTokenBucket, LeakyBucket, ManualClock, Nanos, Overflow, PER_SECOND, Pacing,
+    Quota, Rate, Shard, ShardedWindow, SlidingCounter, TokenBucket, WindowLimit, quota,
 };
 
 use crate::Seat;
+use crate::lock::ModelLock;
+use crate::store::Parity;
 
 /// A limiter on a clock of its own, right or wrong. At `NOW`, where it begins, it has one unit; at `LATER` it has one more,
 /// or, where it counts by windows, as many as it ever has.
@@ -106,6 +108,48 @@ clocked! {
         assert!(window.try_acquire(1).is_ok());
         window
     }, NOW.saturating_add(core::time::Duration::from_secs(1)), |window| window.try_acquire(1).is_ok();
+}
+
+/// A store of keys, each behind a call on one of them.
+macro_rules! clocked_keys {
+    ($($(#[$doc:meta])* $name:ident: $options:expr, $take:expr;)+) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name(KeyedTokenBucket<u8, ModelLock, Parity, ManualClock>);
+
+        impl Clocked for $name {
+            fn new() -> Self {
+                let options: KeyedOptions = $options;
+                let options = options.shards(core::num::NonZeroUsize::MIN);
+                let store = KeyedTokenBucket::with_parts(options, Parity, ManualClock::at(NOW));
+                assert!(store.try_acquire(&1, 1).is_ok());
+                Self(store)
+            }
+
+            fn go_on(&self) {
+                self.0.clock().set(LATER);
+            }
+
+            fn try_acquire(&self) -> bool {
+                let take: fn(&KeyedTokenBucket<u8, ModelLock, Parity, ManualClock>) -> bool = $take;
+                take(&self.0)
+            }
+
+            fn try_acquire_late(&self) -> bool {
+                self.0.try_acquire_at(&1, NOW, 1).is_ok_and(|taken| taken.at == NOW)
+            }
+        }
+    )+};
+}
+
+clocked_keys! {
+    /// [`KeyedTokenBucket::try_acquire`] of a key that is there.
+    ClockedKey: KeyedOptions::new(TWO_A_SECOND), |store| store.try_acquire(&1, 1).is_ok();
+    /// [`KeyedTokenBucket::debit`] of a key that is there.
+    ClockedKeyDebtor: KeyedOptions::new(TWO_A_SECOND), |store| store.debit(&1, 1).unpaid == 0;
+    /// [`KeyedTokenBucket::try_acquire`] where there is no place and all keys share a limiter.
+    ClockedOverflow: KeyedOptions::new(TWO_A_SECOND).cap(0).overflow(Overflow::Shared(TWO_A_SECOND.into())),
+        |store| store.try_acquire(&1, 1).is_ok();
 }
 
 fn limit(count: u64) -> WindowLimit {

@@ -34,8 +34,8 @@ pub mod waiting;
 pub mod window;
 
 pub use clocked::{
-    Clocked, ClockedAdjustable, ClockedAdjustableDebtor, ClockedBucket, ClockedCounter, ClockedDebtor, ClockedPacer,
-    ClockedShards, ClockedWindow,
+    Clocked, ClockedAdjustable, ClockedAdjustableDebtor, ClockedBucket, ClockedCounter, ClockedDebtor, ClockedKey,
+    ClockedKeyDebtor, ClockedOverflow, ClockedPacer, ClockedShards, ClockedWindow,
 };
 pub use doors::{
     Adjustable, Answer, Bucket, CoreAdjustable, CoreBucket, CoreCounter, CorePacer, CorePermits, CoreTree, CoreWindow,
