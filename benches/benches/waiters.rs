@@ -1,9 +1,12 @@
 //! What do a hundred thousand waiters on one limiter take, and when are they served?
 
-use std::collections::BTreeSet;
-use std::fmt::Write as _;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+extern crate alloc;
+
+use alloc::collections::BTreeSet;
+use alloc::sync::Arc;
+use core::fmt::Write as _;
+use core::time::Duration;
+use std::sync::Mutex;
 
 use peak_alloc::PeakAlloc;
 use sluicegate_benches::keyed::Numbers;

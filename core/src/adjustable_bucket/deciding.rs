@@ -174,7 +174,7 @@ impl<C, O> AdjustableBucket<C, O> {
     }
 
     /// The same from what was `seen` on; but where it is another one, and the answer to that `is_short`, nothing is changed
-    /// or answered: see [`decide_by_clock`](Self::decide_by_clock).
+    /// or answered: see [`decide_by`](Self::decide_by).
     pub(super) fn update_from<A>(
         &self,
         mut seen: Snapshot,

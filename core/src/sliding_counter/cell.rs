@@ -51,7 +51,7 @@ impl SlidingCounterCell {
     /// Takes `cost` at `now`, or nothing.
     ///
     /// # Errors
-    /// [`Denied`](crate::Denied) says whether to come back and when.
+    /// [`Denied`] says whether to come back and when.
     #[inline]
     pub fn try_acquire(&self, step: &SlidingCounterStep, now: Nanos, cost: u64) -> Decision {
         self.take_from(self.state.load(Ordering::Acquire), step, now, cost).0

@@ -49,7 +49,7 @@ impl BucketCell {
     /// Takes `cost` tokens at `now`, or nothing.
     ///
     /// # Errors
-    /// [`Denied`](crate::Denied) says whether to come back and when.
+    /// [`Denied`] says whether to come back and when.
     #[inline(always)]
     pub fn try_acquire(&self, step: &BucketStep, now: Nanos, cost: u64) -> Decision {
         self.take_from(self.state.load(Ordering::Relaxed), step, now, cost).0
