@@ -17,6 +17,7 @@ use crate::runtime::Runtime;
 /// late delays nobody behind it: departures keep their even distance, and a late one does not shift those after it.
 ///
 /// ```
+/// # #[cfg(feature = "alloc")] {
 /// # use core::{future::Future, pin::pin, task::{Context, Waker}, time::Duration};
 /// use sluicegate_runtime::{ManualRuntime, Paced, Pacing, PER_SECOND, Rate};
 ///
@@ -29,6 +30,7 @@ use crate::runtime::Runtime;
 /// assert!(second.as_mut().poll(&mut context).is_pending());
 /// time.advance(Duration::from_millis(100));
 /// assert!(second.as_mut().poll(&mut context).is_ready());
+/// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Paced<R, O = ()> {

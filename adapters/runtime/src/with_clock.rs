@@ -10,10 +10,9 @@ use crate::runtime::Runtime;
 /// begins; where the timer's clock is ahead by then, a waiter sleeps again.
 ///
 /// ```
-/// use core::time::Duration;
-/// use sluicegate_runtime::{Clock, ManualClock, ManualRuntime, Nanos, Runtime, WithClock};
-///
 /// # #[cfg(feature = "alloc")] {
+/// use sluicegate_runtime::{Clock, ManualClock, ManualRuntime, Nanos, WithClock};
+///
 /// let timer = ManualRuntime::<parking_lot::RawMutex>::new();
 /// let clock = ManualClock::new();
 /// clock.set(Nanos::from_secs(100));
