@@ -127,8 +127,13 @@ impl<S: Shards> Counts<S> {
         let start = self.first_shard(shard_id);
         match self.take(start, cost, |word| self.layout.met_at(word, now)) {
             Ok(word) => Ok(self.admitted(start, word, now)),
-            Err(_) => self.search(now, &|| now, cost, start, shard_id).1,
+            Err(_) => self.search_at(now, cost, start, shard_id),
         }
+    }
+
+    #[cold]
+    fn search_at(&self, now: Nanos, cost: u64, start: usize, shard_id: &impl ShardId) -> Decision {
+        self.search(now, &|| now, cost, start, shard_id).1
     }
 
     /// The same at a reading of `clock`, and that reading.
@@ -200,12 +205,11 @@ impl<S: Shards> Counts<S> {
                 continue;
             } else if self.is_settled(base, control) {
                 now = clock();
-                let base_now = self.layout.base_of(now);
-                if base_now <= base {
+                if !self.layout.has_passed(base, now) {
                     return (now, Err(self.layout.denial(base, now, cost)));
                 }
                 // What a window that has passed lacks, it may have lacked only since.
-                base = base_now;
+                base = self.layout.base_of(now);
                 continue;
             }
             shard_id.give_way(attempt);

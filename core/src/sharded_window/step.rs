@@ -220,6 +220,13 @@ impl Layout {
         Nanos::new(self.number(word).saturating_mul(self.rate.period_nanos()))
     }
 
+    /// Whether the window of `word` is over at `now`.
+    #[inline]
+    pub(super) const fn has_passed(&self, word: u64, now: Nanos) -> bool {
+        // Only a window that ends past 584 years saturates, which no reading reaches.
+        now.within_horizon() >= self.number(word).saturating_add(1).saturating_mul(self.rate.period_nanos())
+    }
+
     /// The number of the window that `word` counts.
     #[inline(always)]
     const fn number(&self, word: u64) -> u64 {
