@@ -86,7 +86,7 @@ macro_rules! contestant {
 }
 
 fn contestants(tasks: u64) -> Vec<Contestant<'static>> {
-    let quota = Quota::with_period(Duration::from_secs(10)).expect("not 0").allow_burst(rival::count(u32::MAX));
+    let quota = Quota::with_period(Duration::from_secs(10)).expect("not 0").allow_burst(rival::count(500_000_000));
     vec![
         contestant!(GOVERNOR, tasks, RateLimiter::direct(quota), |limiter| limiter.until_ready()),
         contestant!(FAIR, tasks, leaky(true), |limiter| limiter.acquire_one()),
