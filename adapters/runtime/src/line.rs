@@ -157,17 +157,19 @@ impl<S: Room, G> Line<S, G> {
     /// Lets all go whose wait is over, as far as `news` can take it, and tells whether that was all of them.
     pub(crate) fn let_go<L: Grantor<Grant = G> + ?Sized>(&mut self, now: Nanos, grantor: &L, news: &mut News) -> bool {
         while !news.is_full() {
+            // A timer wakes late. Who could go at its deadline goes, by the reading of that.
+            let at = self.queue.next_deadline().map_or(now, |deadline| deadline.min(now));
             let take = |cost| {
-                grantor.peek_at(now, cost)?;
-                grantor.hold_at(now, cost)
+                grantor.peek_at(at, cost)?;
+                grantor.hold_at(at, cost)
             };
-            let Some(served) = self.queue.grant_next_with(now, take) else { return true };
+            let Some(served) = self.queue.grant_next_with(at, take) else { return true };
             let answer = match served.verdict {
                 Verdict::Granted(grant) => Ok(grant),
                 Verdict::Refused(denied) => Err(denied),
                 Verdict::Expired => Err(self.denial_at_deadline(now, grantor, served.payload)),
             };
-            self.tell(served.payload, now, answer, news);
+            self.tell(served.payload, at, answer, news);
         }
         false
     }

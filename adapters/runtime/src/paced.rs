@@ -180,6 +180,7 @@ where
             }
         }
         let at = this.departure.as_ref().map_or(Nanos::ZERO, |departure| departure.at);
+        let mut has_slept = false;
         while this.paced.runtime().now() < at {
             if this.sleep.is_none() {
                 this.sleep.set(Some(this.paced.runtime().sleep_until(at)));
@@ -188,6 +189,12 @@ where
                 ready!(sleep.poll(context));
             }
             this.sleep.set(None);
+            // A timer that wakes too early, again and again, must not keep the executor from all else.
+            if has_slept {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            has_slept = true;
         }
         // It departs, and its slot cannot be given up any more.
         *this.departure = None;

@@ -113,7 +113,8 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
         Acquire::new(self, cost, Until::Ever)
     }
 
-    /// Waits until `cost` can be taken, but no longer than `timeout`. Zero succeeds only if it is free now and nobody waits.
+    /// Waits until `cost` can be taken, but no longer than `timeout`: what can be taken when that is over is taken, also where the timer
+    /// wakes late. Zero succeeds only if it is free now and nobody waits.
     ///
     /// # Errors
     /// As [`acquire`](Self::acquire); and what the limiter says at the end, mostly [`Denied::RateLimited`]. It fails at once

@@ -279,3 +279,19 @@ fn b06_what_a_waiter_did_not_fetch_leaves_no_trace_in_an_adjustable_bucket() {
     assert_eq!(told.0.load(core::sync::atomic::Ordering::Relaxed), 3);
     assert!(bucket.try_acquire(1).is_err());
 }
+
+#[test]
+fn b05_a_timer_that_is_late_takes_nothing_from_who_could_go_at_its_deadline() {
+    let (bucket, time) = bucket(quota!("10/1s"), WaitOptions::new());
+    bucket.try_acquire(10).unwrap();
+    let Err(Denied::RateLimited { retry_after }) = bucket.try_acquire(1) else { panic!("it is empty") };
+    let mut waiter = Waiter::waiting(bucket.acquire_timeout_owned(1, retry_after));
+    time.advance(retry_after + Duration::from_millis(1));
+    assert_eq!(waiter.run().map(|decision| decision.map(|admitted| admitted.at)), Some(Ok(Nanos::from_millis(100))));
+    // But not what is there only after its deadline: another one has taken the token of 200 ms.
+    let mut unlucky = Waiter::waiting(bucket.acquire_timeout_owned(1, Duration::from_millis(99)));
+    bucket.limiter().try_acquire_at(Nanos::from_millis(200), 1).unwrap();
+    time.set(Nanos::from_millis(300));
+    assert!(matches!(unlucky.run(), Some(Err(Denied::RateLimited { .. }))));
+    assert_eq!(bucket.limiter().inspect_at(time.now()).level, 1);
+}
