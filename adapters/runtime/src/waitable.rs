@@ -154,80 +154,51 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Waitable for Queued<L, R, M, 
     }
 }
 
-impl<W: Waitable + ?Sized> Waitable for &W {
-    type Grant = W::Grant;
-    type Runtime = W::Runtime;
+/// Forwards through a pointer, whichever method is asked.
+macro_rules! points_to_waitable {
+    ($pointer:ty) => {
+        impl<W: Waitable + ?Sized> Waitable for $pointer {
+            type Grant = W::Grant;
+            type Runtime = W::Runtime;
 
-    #[inline]
-    fn runtime(&self) -> &W::Runtime {
-        (**self).runtime()
-    }
+            #[inline]
+            fn runtime(&self) -> &W::Runtime {
+                (**self).runtime()
+            }
 
-    fn relief(&self) -> Option<Duration> {
-        (**self).relief()
-    }
+            fn relief(&self) -> Option<Duration> {
+                (**self).relief()
+            }
 
-    #[inline(always)]
-    fn take_unless_others_wait(&self, cost: u64) -> Option<Result<W::Grant, Denied>> {
-        (**self).take_unless_others_wait(cost)
-    }
+            #[inline(always)]
+            fn take_unless_others_wait(&self, cost: u64) -> Option<Result<W::Grant, Denied>> {
+                (**self).take_unless_others_wait(cost)
+            }
 
-    fn enter(
-        &self,
-        now: Nanos,
-        cost: u64,
-        deadline: Option<Nanos>,
-        waker: &Waker,
-    ) -> Result<(u32, Option<Nanos>, Looked<W::Grant>), Denied> {
-        (**self).enter(now, cost, deadline, waker)
-    }
+            fn enter(
+                &self,
+                now: Nanos,
+                cost: u64,
+                deadline: Option<Nanos>,
+                waker: &Waker,
+            ) -> Result<(u32, Option<Nanos>, Looked<W::Grant>), Denied> {
+                (**self).enter(now, cost, deadline, waker)
+            }
 
-    fn look(&self, place: u32, is_in_charge: bool, waker: &Waker) -> Looked<W::Grant> {
-        (**self).look(place, is_in_charge, waker)
-    }
+            fn look(&self, place: u32, is_in_charge: bool, waker: &Waker) -> Looked<W::Grant> {
+                (**self).look(place, is_in_charge, waker)
+            }
 
-    fn leave(&self, place: u32) {
-        (**self).leave(place);
-    }
+            fn leave(&self, place: u32) {
+                (**self).leave(place);
+            }
+        }
+    };
 }
 
+points_to_waitable!(&W);
 #[cfg(feature = "alloc")]
-impl<W: Waitable + ?Sized> Waitable for alloc::sync::Arc<W> {
-    type Grant = W::Grant;
-    type Runtime = W::Runtime;
-
-    #[inline]
-    fn runtime(&self) -> &W::Runtime {
-        (**self).runtime()
-    }
-
-    fn relief(&self) -> Option<Duration> {
-        (**self).relief()
-    }
-
-    #[inline(always)]
-    fn take_unless_others_wait(&self, cost: u64) -> Option<Result<W::Grant, Denied>> {
-        (**self).take_unless_others_wait(cost)
-    }
-
-    fn enter(
-        &self,
-        now: Nanos,
-        cost: u64,
-        deadline: Option<Nanos>,
-        waker: &Waker,
-    ) -> Result<(u32, Option<Nanos>, Looked<W::Grant>), Denied> {
-        (**self).enter(now, cost, deadline, waker)
-    }
-
-    fn look(&self, place: u32, is_in_charge: bool, waker: &Waker) -> Looked<W::Grant> {
-        (**self).look(place, is_in_charge, waker)
-    }
-
-    fn leave(&self, place: u32) {
-        (**self).leave(place);
-    }
-}
+points_to_waitable!(alloc::sync::Arc<W>);
 
 mod sealed {
     use super::{Queued, Room};
