@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every fuzz target for ${FUZZ_SECONDS:-10} seconds, with AddressSanitizer. Needs a nightly compiler.
+# Every fuzz target for ${FUZZ_SECONDS:-6} seconds, with AddressSanitizer. Needs a nightly compiler.
 source "$(dirname "$0")/lib.sh"
 
 if ! cargo +nightly --version >/dev/null 2>&1 &&
@@ -15,5 +15,5 @@ for target in $(cd fuzz && cargo +nightly fuzz list); do
     echo "-- $target"
     # New inputs go to the first directory; the committed seeds are only read.
     cargo +nightly fuzz run "$target" "fuzz/corpus/$target" "fuzz/seeds/$target" -- \
-        -max_total_time="${FUZZ_SECONDS:-10}" -print_final_stats=1 -verbosity=0
+        -max_total_time="${FUZZ_SECONDS:-6}" -print_final_stats=1 -verbosity=0
 done
