@@ -179,7 +179,11 @@ where
     /// As [`Queued::try_acquire`].
     pub fn try_acquire(&self, key: &T::Key, cost: u64) -> Decision {
         match self.inner.queue_of(key) {
-            Some(queue) => queue.try_acquire(cost),
+            Some(queue) => {
+                let decision = queue.try_acquire(cost);
+                self.inner.forget_if_idle(queue);
+                decision
+            }
             None => {
                 let now = self.inner.runtime.now();
                 let decision = self.inner.store.take_at(key, now, cost);
@@ -221,6 +225,7 @@ where
         if !self.inner.waiting.is_none_after_change() {
             if let Some(queue) = self.inner.queue_of(key) {
                 queue.recheck();
+                self.inner.forget_if_idle(queue);
             }
         }
     }
@@ -244,7 +249,8 @@ where
     R: Runtime + Clone,
     M: RawMutex,
 {
-    /// The queue of a key for which somebody waits.
+    /// The queue of a key for which somebody waits. Whoever is given it calls `forget_if_idle` with it afterwards, because the last
+    /// waiter may have left meanwhile and found that somebody else refers to it.
     fn queue_of(&self, key: &T::Key) -> Option<KeyQueue<T, R, M>> {
         if self.waiting.is_none() {
             return None;
@@ -319,7 +325,8 @@ where
     }
 
     fn take_unless_others_wait(&self, cost: u64) -> Option<Decision> {
-        if self.inner.queue_of(&self.key).is_some() {
+        if let Some(queue) = self.inner.queue_of(&self.key) {
+            self.inner.forget_if_idle(queue);
             return None;
         }
         let now = self.inner.runtime.now();

@@ -96,7 +96,9 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Waitable for Queued<L, R, M, 
                 let earliest = line.earliest(now, &self.limiter, cost);
                 let in_time = earliest.and_then(|earliest| match deadline {
                     Some(deadline) if earliest > deadline => {
-                        Err(Denied::RateLimited { retry_after: earliest.saturating_duration_since(now) })
+                        // A deadline that has passed is too early also where nothing is missing.
+                        let retry_after = earliest.saturating_duration_since(now).max(Duration::from_nanos(1));
+                        Err(Denied::RateLimited { retry_after })
                     }
                     _ => Ok(()),
                 });

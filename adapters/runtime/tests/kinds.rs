@@ -206,6 +206,28 @@ fn d03_no_more_keys_are_waited_for_than_may() {
     assert_eq!(Waiter::new(keys.acquire(2, 1)).poll(), Poll::Ready(Err(Denied::QueueFull)));
 }
 
+#[test]
+fn b09_no_queue_is_left_however_looks_race_with_the_last_who_leaves() {
+    let (keys, _) = keys();
+    assert!(keys.try_acquire(&1, 2).is_ok());
+    let is_over = core::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(core::sync::atomic::Ordering::Relaxed) {
+                let _ = keys.try_acquire(&1, 1);
+                keys.recheck(&1);
+            }
+        });
+        let left = (0..20_000).filter(|_| {
+            drop(Waiter::waiting(keys.acquire(1, 1)));
+            // Whoever looks just now may still refer to it.
+            (0..1_000_000).all(|_| keys.waited_for() == 1)
+        });
+        assert_eq!(left.count(), 0);
+        is_over.store(true, core::sync::atomic::Ordering::Relaxed);
+    });
+}
+
 /// Items that are there at once.
 struct Items(VecDeque<u8>);
 
