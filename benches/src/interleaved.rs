@@ -109,7 +109,10 @@ pub fn compare(contestants: &mut [Contestant<'_>], baseline: &str, effort: Effor
 }
 
 /// The value below which `part` of the values lie.
-fn quantile(mut values: Vec<f64>, part: f64) -> f64 {
+///
+/// # Panics
+/// Where there are none.
+pub fn quantile(mut values: Vec<f64>, part: f64) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     values[((values.len() - 1) as f64 * part).round() as usize]
 }

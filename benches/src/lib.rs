@@ -11,6 +11,7 @@ pub mod interleaved;
 pub mod keyed;
 pub mod record;
 pub mod rival;
+pub mod scarce;
 pub mod single_step;
 pub mod waiting;
 

@@ -114,6 +114,11 @@ pub fn waiters_head() -> String {
     format!("# A hundred thousand waiters\n\n{}", conditions().replace("--bench record", "--bench waiters"))
 }
 
+/// The head of the page about waiting for what is scarce.
+pub fn scarce_head() -> String {
+    format!("# Waiting for what is scarce\n\n{}", conditions().replace("--bench record", "--bench scarce"))
+}
+
 fn write_tables(page: &mut String, results: &[(Heat, Vec<Timing>)]) {
     for (heat, timings) in results {
         let _ = write!(
@@ -144,7 +149,7 @@ fn conditions() -> String {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     format!(
         "- Measured on {}, commit {}, with `cargo bench -p sluicegate-benches --bench record` and the workspace's `bench` \
-         profile\n- {}; {} {}, {} core(s)\n- {}\n- sluicegate-core {}, governor {}, quanta {}\n",
+         profile\n- {}; {} {}, {} core(s)\n- {}\n- sluicegate-core {}, governor {}, leaky-bucket {}, quanta {}, tokio {}\n",
         date(),
         said_by(Command::new("git").args(["describe", "--always", "--dirty", "--exclude", "*"]).current_dir(here())),
         cpu(),
@@ -154,7 +159,9 @@ fn conditions() -> String {
         said_by(Command::new(rustc).arg("--version")),
         version("sluicegate-core"),
         version("governor"),
+        version("leaky-bucket"),
         version("quanta"),
+        version("tokio"),
     )
 }
 

@@ -6,9 +6,9 @@ use core::time::Duration;
 
 use governor::{Quota, RateLimiter};
 use parking_lot::RawMutex;
-use sluicegate_threads::TscClock;
 use sluicegate_threads::sluicegate_core::TokenBucket as CoreBucket;
-use sluicegate_tokio::{Growing, Queued, TokioRuntime, WaitOptions, WithClock, quota};
+use sluicegate_threads::{CoarseClock, TscClock};
+use sluicegate_tokio::{Clock, Growing, Queued, TokioRuntime, WaitOptions, WithClock, quota};
 use tokio::runtime::Runtime;
 
 use crate::interleaved::{Contestant, Effort};
@@ -21,6 +21,9 @@ const GOVERNOR: &str = "governor `until_ready`, which keeps no order";
 const FAIR: &str = "leaky-bucket, fair";
 const UNFAIR: &str = "leaky-bucket, unfair";
 const OURS: &str = "`acquire`, `TscClock`";
+const OURS_ANSWER: &str = "`acquire`, `TscClock`, answer";
+const READING: &str = "a reading of `TscClock` alone";
+const OURS_COARSE: &str = "`acquire`, `CoarseClock` of 1 ms";
 const OURS_TOKIO: &str = "`acquire`, tokio's clock";
 
 /// Tables.
@@ -36,7 +39,9 @@ fn one_after_another(baseline: &'static str) -> Heat {
     };
     Heat {
         title,
-        note: "A task takes one token after another, all of which are there. governor reads the counter that `TscClock` reads.",
+        note: "A task takes one token after another, all of which are there. `answer` hands on the whole result, with the number of tokens that \
+               remain; the others ask only whether the task may go on, which is all that governor and leaky-bucket tell. governor reads the counter that `TscClock` reads; \
+               leaky-bucket reads tokio's in its fair mode, and none in the other while there is a balance.",
         baseline,
         targets,
         contestants: contestants(1),
@@ -63,7 +68,7 @@ macro_rules! contestant {
                 if tasks == 1 {
                     let $each = &*limiter;
                     for _ in 0..calls {
-                        let _ = black_box($call.await);
+                        let _ = black_box($call);
                     }
                     return;
                 }
@@ -72,7 +77,7 @@ macro_rules! contestant {
                     tokio::spawn(async move {
                         let $each = &*limiter;
                         for _ in 0..calls / tasks {
-                            let _ = black_box($call.await);
+                            let _ = black_box($call);
                         }
                     })
                 };
@@ -86,13 +91,20 @@ macro_rules! contestant {
 }
 
 fn contestants(tasks: u64) -> Vec<Contestant<'static>> {
+    let coarse = CoarseClock::new(Duration::from_millis(1)).expect("an interval within range, and a thread");
     let quota = Quota::with_period(Duration::from_secs(10)).expect("not 0").allow_burst(rival::count(500_000_000));
+    let tsc = || WithClock::new(TscClock::new(), TokioRuntime);
     vec![
-        contestant!(GOVERNOR, tasks, RateLimiter::direct(quota), |limiter| limiter.until_ready()),
-        contestant!(FAIR, tasks, leaky(true), |limiter| limiter.acquire_one()),
-        contestant!(UNFAIR, tasks, leaky(false), |limiter| limiter.acquire_one()),
-        contestant!(OURS, tasks, ours(WithClock::new(TscClock::new(), TokioRuntime)), |limiter| limiter.acquire(1)),
-        contestant!(OURS_TOKIO, tasks, ours(TokioRuntime), |limiter| limiter.acquire(1)),
+        contestant!(GOVERNOR, tasks, RateLimiter::direct(quota), |limiter| limiter.until_ready().await),
+        contestant!(FAIR, tasks, leaky(true), |limiter| limiter.acquire_one().await),
+        contestant!(UNFAIR, tasks, leaky(false), |limiter| limiter.acquire_one().await),
+        contestant!(OURS, tasks, ours(tsc()), |limiter| limiter.acquire(1).await.is_ok()),
+        contestant!(OURS_ANSWER, tasks, ours(tsc()), |limiter| limiter.acquire(1).await),
+        contestant!(OURS_COARSE, tasks, ours(WithClock::new(coarse, TokioRuntime)), |limiter| {
+            limiter.acquire(1).await.is_ok()
+        }),
+        contestant!(READING, tasks, TscClock::new(), |clock| clock.now()),
+        contestant!(OURS_TOKIO, tasks, ours(TokioRuntime), |limiter| limiter.acquire(1).await.is_ok()),
     ]
 }
 
