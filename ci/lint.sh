@@ -12,7 +12,7 @@ for features in "" alloc heapless alloc,heapless,keyed,futures; do
     cargo clippy --quiet -p sluicegate-runtime --features "$features" --all-targets -- -D warnings
 done
 for package in tokio async-std smol embassy conformance; do
-    cargo clippy --quiet -p "sluicegate-$package" --all-targets -- -D warnings
+    cargo clippy --quiet -p "sluicegate-$package" --all-targets --all-features -- -D warnings
 done
 cargo clippy --quiet -p sluicegate-threads --all-features --all-targets -- -D warnings
 # The same code over loom's atomics.

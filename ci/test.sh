@@ -30,8 +30,9 @@ try -p sluicegate-runtime --features heapless
 try -p sluicegate-runtime --all-features
 try -p sluicegate-embassy
 try -p sluicegate-tokio
-try -p sluicegate-smol
-try -p sluicegate-async-std
+try -p sluicegate-tokio --all-features
+try -p sluicegate-smol --all-features
+try -p sluicegate-async-std --all-features
 # One suite of promises about waiting, on every executor.
 try -p sluicegate-conformance
 try -p sluicegate

@@ -305,6 +305,38 @@ proptest! {
     }
 
     #[test]
+    fn c06_nobody_is_given_a_slot_beyond_the_longest_wait(
+        pacing in pacings(),
+        costs in prop::collection::vec((0_u64..4, magnitude(), magnitude()), 1..40),
+    ) {
+        let bucket = LeakyBucket::with_clock(pacing, ());
+        let mut now = Nanos::ZERO;
+        for (cost, ahead, longest) in costs {
+            now = now.saturating_add(Duration::from_nanos(ahead % 1_000_000_000));
+            let longest = Duration::from_nanos(longest);
+            let (state, unbounded) = (bucket.state(), bucket.peek_at(now, cost));
+            match bucket.try_acquire_within_at(now, cost, longest) {
+                Ok(departure) => {
+                    prop_assert_eq!(Ok(departure.delay), unbounded);
+                    prop_assert!(departure.delay <= longest);
+                }
+                Err(Denied::RateLimited { retry_after }) => {
+                    prop_assert!(unbounded.is_err() || unbounded.is_ok_and(|delay| delay > longest));
+                    prop_assert_eq!(bucket.state(), state);
+                    let step = LeakyBucketStep::new(pacing);
+                    let again = |after| step.try_acquire_within(state, now.saturating_add(after), cost, longest).1;
+                    let at = now.saturating_add(retry_after);
+                    if at < Nanos::HORIZON {
+                        prop_assert!(again(retry_after).is_ok());
+                    }
+                    prop_assert!(again(retry_after - Duration::from_nanos(1)).is_err());
+                }
+                Err(denied) => prop_assert_eq!(unbounded, Err(denied)),
+            }
+        }
+    }
+
+    #[test]
     fn any_word_is_a_state(
         pacing in pacings(),
         bits in any::<u64>(),

@@ -11,14 +11,11 @@ use async_io::Timer;
 
 // Every item of runtime and core, except those that are defined below under the same name for async-std.
 pub use sluicegate_runtime::*;
+#[cfg(feature = "keyed")]
+pub use sluicegate_threads::SeededState;
 pub use sluicegate_threads::{OsClock, ThreadShard, shards_for_this_machine};
 
-/// A token bucket that async-std's tasks wait for, in order; made by `TokenBucket::of(limit)` or `TokenBucket::with_options`.
-pub type TokenBucket = Queued<sluicegate_core::TokenBucket<()>, AsyncStdRuntime, parking_lot::RawMutex, Growing>;
-
-/// A token bucket whose limit may change and whose tokens can be reserved; made as a [`TokenBucket`].
-pub type AdjustableBucket =
-    Queued<sluicegate_core::AdjustableBucket<()>, AsyncStdRuntime, parking_lot::RawMutex, Growing>;
+sluicegate_runtime::limiters!(AsyncStdRuntime, parking_lot::RawMutex);
 
 /// A window for a limit that many cores share; [`sharded_window`] makes one.
 pub type ShardedWindow = Queued<
@@ -47,6 +44,22 @@ where
 {
     ShardedWindow::of(limit, shards_for_this_machine())
 }
+
+/// A token bucket for each key, waited for in order for each; made by `KeyedTokenBucket::of(limit)`. Needs the feature `keyed`.
+///
+/// ```
+/// use sluicegate_async_std::{KeyedTokenBucket, quota};
+///
+/// let logins: KeyedTokenBucket<String> = KeyedTokenBucket::of(quota!("10/1m"));
+/// assert!(logins.try_acquire(&"ada".into(), 10).is_ok());
+/// assert!(logins.try_acquire(&"grace".into(), 1).is_ok());
+/// ```
+#[cfg(feature = "keyed")]
+pub type KeyedTokenBucket<K, S = SeededState> = QueuedKeyed<
+    sluicegate_core::KeyedTokenBucket<K, parking_lot::RawRwLock, S, ()>,
+    AsyncStdRuntime,
+    parking_lot::RawMutex,
+>;
 
 /// The operating system's monotonic clock, async-io's timer and async-std's spawn.
 ///

@@ -4,31 +4,13 @@ use core::fmt;
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
-use core::time::Duration;
 
 use pin_project_lite::pin_project;
 use sluicegate_core::{Clock, Denied, Nanos};
 
 use crate::runtime::Runtime;
+pub(crate) use crate::until::Until;
 use crate::waitable::{Looked, Waitable};
-
-/// How long somebody is willing to wait.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Until {
-    Ever,
-    After(Duration),
-    At(Nanos),
-}
-
-impl Until {
-    fn deadline(self, now: Nanos) -> Option<Nanos> {
-        match self {
-            Self::Ever => None,
-            Self::After(timeout) => Some(now.saturating_add(timeout)),
-            Self::At(deadline) => Some(deadline),
-        }
-    }
-}
 
 pin_project! {
     /// Waits until its cost can be taken; see [`Queued::acquire`](crate::Queued::acquire).

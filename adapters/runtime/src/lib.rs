@@ -18,6 +18,8 @@ mod keyed;
 mod line;
 #[cfg(feature = "alloc")]
 mod manual;
+#[cfg(feature = "alloc")]
+mod names;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 mod news;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
@@ -34,6 +36,7 @@ mod runtime;
 mod stream;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 mod sync;
+mod until;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 mod waitable;
 mod with_clock;
@@ -49,6 +52,8 @@ pub use grant::Grantor;
 pub use keyed::{KeyWaiter, OneKey, QueuedKeyed, Store};
 #[cfg(feature = "alloc")]
 pub use manual::ManualRuntime;
+#[cfg(feature = "alloc")]
+pub use names::GrowingSlidingLog;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 pub use options::WaitOptions;
 pub use paced::{Pace, Paced, Pacer};

@@ -1,15 +1,19 @@
 //! Departing at an even pace.
 
+#[cfg(feature = "alloc")]
+use alloc::sync::Arc;
 use core::fmt;
 use core::future::Future;
 use core::ops::Deref;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
+use core::time::Duration;
 
 use pin_project_lite::pin_project;
 use sluicegate_core::{Denied, Departure, LeakyBucket, Nanos, Observer, Pacing};
 
 use crate::runtime::Runtime;
+use crate::until::Until;
 
 /// A leaky bucket whose departures can be awaited.
 ///
@@ -36,6 +40,13 @@ use crate::runtime::Runtime;
 pub struct Paced<R, O = ()> {
     bucket: LeakyBucket<(), O>,
     runtime: R,
+}
+
+impl<R: Runtime + Default> Paced<R> {
+    /// As [`new`](Self::new), on the executor's clock and timer.
+    pub fn of(pacing: Pacing) -> Self {
+        Self::new(pacing, R::default())
+    }
 }
 
 impl<R: Runtime> Paced<R> {
@@ -69,13 +80,41 @@ impl<R: Runtime, O: Observer> Paced<R, O> {
     /// # Errors
     /// As [`LeakyBucket::try_acquire_at`], at once: mostly [`Denied::RateLimited`] when the bucket's queue is full.
     pub fn pace(&self, cost: u64) -> Pace<&Self> {
-        Pace { paced: self, cost, departure: None, is_over: false, sleep: None }
+        Pace::new(self, cost, Until::Ever)
+    }
+
+    /// The same, but takes no slot that departs later than `timeout` from the first poll.
+    ///
+    /// # Errors
+    /// As [`pace`](Self::pace), at once; [`Denied::RateLimited`] where it would take longer.
+    pub fn pace_timeout(&self, cost: u64, timeout: Duration) -> Pace<&Self> {
+        Pace::new(self, cost, Until::After(timeout))
+    }
+
+    /// The same, but takes no slot that departs after `deadline`.
+    ///
+    /// # Errors
+    /// As [`pace_timeout`](Self::pace_timeout).
+    pub fn pace_deadline(&self, cost: u64, deadline: Nanos) -> Pace<&Self> {
+        Pace::new(self, cost, Until::At(deadline))
     }
 
     /// As [`pace`](Self::pace), by a future that shares the bucket and can go to another task.
     #[cfg(feature = "alloc")]
-    pub fn pace_owned(self: &alloc::sync::Arc<Self>, cost: u64) -> Pace<alloc::sync::Arc<Self>> {
-        Pace { paced: alloc::sync::Arc::clone(self), cost, departure: None, is_over: false, sleep: None }
+    pub fn pace_owned(self: &Arc<Self>, cost: u64) -> Pace<Arc<Self>> {
+        Pace::new(Arc::clone(self), cost, Until::Ever)
+    }
+
+    /// As [`pace_timeout`](Self::pace_timeout), by a future that shares the bucket.
+    #[cfg(feature = "alloc")]
+    pub fn pace_timeout_owned(self: &Arc<Self>, cost: u64, timeout: Duration) -> Pace<Arc<Self>> {
+        Pace::new(Arc::clone(self), cost, Until::After(timeout))
+    }
+
+    /// As [`pace_deadline`](Self::pace_deadline), by a future that shares the bucket.
+    #[cfg(feature = "alloc")]
+    pub fn pace_deadline_owned(self: &Arc<Self>, cost: u64, deadline: Nanos) -> Pace<Arc<Self>> {
+        Pace::new(Arc::clone(self), cost, Until::At(deadline))
     }
 
     /// Lets each of `items` depart when its turn comes, and awaits `work` on it before the next.
@@ -109,7 +148,7 @@ pub trait Pacer {
     #[doc(hidden)]
     fn runtime(&self) -> &Self::Runtime;
     #[doc(hidden)]
-    fn join(&self, cost: u64) -> Result<Departure, Denied>;
+    fn join(&self, now: Nanos, cost: u64, longest_wait: Option<Duration>) -> Result<Departure, Denied>;
     #[doc(hidden)]
     fn cancel(&self, departure: Departure);
 }
@@ -121,8 +160,15 @@ impl<R: Runtime, O: Observer> Pacer for Paced<R, O> {
         &self.runtime
     }
 
-    fn join(&self, cost: u64) -> Result<Departure, Denied> {
-        self.bucket.try_acquire_at(self.runtime.now(), cost)
+    fn join(&self, now: Nanos, cost: u64, longest_wait: Option<Duration>) -> Result<Departure, Denied> {
+        let Some(longest_wait) = longest_wait else {
+            // A deadline that has passed is too early also where nobody is ahead.
+            let retry_after = |delay: Duration| Denied::RateLimited { retry_after: delay.max(Duration::from_nanos(1)) };
+            let denied = self.bucket.peek_at(now, cost).map_or_else(|denied| denied, retry_after);
+            self.bucket.observer().denied(now, cost, &denied);
+            return Err(denied);
+        };
+        self.bucket.try_acquire_within_at(now, cost, longest_wait)
     }
 
     fn cancel(&self, departure: Departure) {
@@ -139,6 +185,7 @@ pin_project! {
     {
         paced: P,
         cost: u64,
+        until: Until,
         departure: Option<Departure>,
         is_over: bool,
         #[pin]
@@ -158,6 +205,15 @@ pin_project! {
     }
 }
 
+impl<P: Deref> Pace<P>
+where
+    P::Target: Pacer,
+{
+    const fn new(paced: P, cost: u64, until: Until) -> Self {
+        Self { paced, cost, until, departure: None, is_over: false, sleep: None }
+    }
+}
+
 impl<P: Deref> Future for Pace<P>
 where
     P::Target: Pacer,
@@ -171,7 +227,8 @@ where
             return Poll::Pending;
         }
         if this.departure.is_none() {
-            match this.paced.join(*this.cost) {
+            let now = this.paced.runtime().now();
+            match this.paced.join(now, *this.cost, this.until.longest_wait(now)) {
                 Ok(departure) => *this.departure = Some(departure),
                 Err(denied) => {
                     *this.is_over = true;

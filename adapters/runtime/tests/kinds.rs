@@ -112,6 +112,34 @@ fn c06_departures_keep_their_distance_whenever_their_tasks_run() {
 }
 
 #[test]
+fn c06_a_departure_that_would_be_too_late_is_refused_at_once_and_takes_no_slot() {
+    let time = Time::new();
+    time.set(Nanos::from_secs(1));
+    let paced = Paced::new(Pacing::new(Rate::new(10, PER_SECOND).unwrap(), 100).unwrap(), time.clone());
+    assert!(matches!(Waiter::new(paced.pace_timeout(2, Duration::ZERO)).poll(), Poll::Ready(Ok(_))));
+    let wait = Duration::from_millis(150);
+    let retry_after = Duration::from_millis(50);
+    let refused = Poll::Ready(Err(Denied::RateLimited { retry_after }));
+    assert_eq!(Waiter::new(paced.pace_timeout(1, wait)).poll(), refused);
+    assert_eq!(Waiter::new(paced.pace_deadline(1, time.now() + wait)).poll(), refused);
+    let mut in_time = Waiter::waiting(paced.pace_deadline(1, time.now() + wait + retry_after));
+    let mut behind = Waiter::waiting(paced.pace_timeout(1, Duration::from_millis(300)));
+    time.advance(Duration::from_millis(200));
+    assert_eq!(in_time.run(), Some(Ok(Nanos::from_millis(1_200))));
+    time.advance(Duration::from_millis(100));
+    assert_eq!(behind.run(), Some(Ok(Nanos::from_millis(1_300))));
+    // A deadline that has passed is too early, whoever is ahead.
+    time.advance(Duration::from_secs(1));
+    let passed = time.now() - Duration::from_nanos(1);
+    let retry_after = Duration::from_nanos(1);
+    assert_eq!(
+        Waiter::new(paced.pace_deadline(1, passed)).poll(),
+        Poll::Ready(Err(Denied::RateLimited { retry_after }))
+    );
+    assert!(matches!(Waiter::new(paced.pace_deadline(1, time.now())).poll(), Poll::Ready(Ok(_))));
+}
+
+#[test]
 fn c06_each_of_many_departs_at_its_turn() {
     let time = Time::new();
     let paced = Paced::new(Pacing::new(Rate::new(1, PER_SECOND).unwrap(), 1).unwrap(), time.clone());

@@ -9,13 +9,11 @@ use tokio::time::{Instant, Sleep};
 
 // Every item of runtime and core, except those that are defined below under the same name for tokio.
 pub use sluicegate_runtime::*;
+#[cfg(feature = "keyed")]
+pub use sluicegate_threads::SeededState;
 pub use sluicegate_threads::{ThreadShard, shards_for_this_machine};
 
-/// A token bucket that tokio's tasks wait for, in order; made by `TokenBucket::of(limit)` or `TokenBucket::with_options`.
-pub type TokenBucket = Queued<sluicegate_core::TokenBucket<()>, TokioRuntime, parking_lot::RawMutex, Growing>;
-
-/// A token bucket whose limit may change and whose tokens can be reserved; made as a [`TokenBucket`].
-pub type AdjustableBucket = Queued<sluicegate_core::AdjustableBucket<()>, TokioRuntime, parking_lot::RawMutex, Growing>;
+sluicegate_runtime::limiters!(TokioRuntime, parking_lot::RawMutex);
 
 /// A window for a limit that many cores share; [`sharded_window`] makes one.
 pub type ShardedWindow =
@@ -40,6 +38,22 @@ where
 {
     ShardedWindow::of(limit, shards_for_this_machine())
 }
+
+/// A token bucket for each key, waited for in order for each; made by `KeyedTokenBucket::of(limit)`. Needs the feature `keyed`.
+///
+/// ```
+/// use sluicegate_tokio::{KeyedTokenBucket, quota};
+///
+/// let logins: KeyedTokenBucket<String> = KeyedTokenBucket::of(quota!("10/1m"));
+/// assert!(logins.try_acquire(&"ada".into(), 10).is_ok());
+/// assert!(logins.try_acquire(&"grace".into(), 1).is_ok());
+/// ```
+#[cfg(feature = "keyed")]
+pub type KeyedTokenBucket<K, S = SeededState> = QueuedKeyed<
+    sluicegate_core::KeyedTokenBucket<K, parking_lot::RawRwLock, S, ()>,
+    TokioRuntime,
+    parking_lot::RawMutex,
+>;
 
 /// Tokio's clock, its timer and its spawn.
 ///

@@ -140,7 +140,32 @@ impl<C, O: Observer> LeakyBucket<C, O> {
     /// refusal takes nothing.
     #[inline]
     pub fn try_acquire_at(&self, now: Nanos, cost: u64) -> Result<Departure, Denied> {
-        let (decision, _) = self.take_from(self.state.load(Ordering::Relaxed), now, cost);
+        self.try_acquire_within_at(now, cost, Duration::MAX)
+    }
+
+    /// As [`try_acquire_at`](Self::try_acquire_at), but refuses an item that would wait longer than `longest_wait`.
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use sluicegate_core::{Denied, LeakyBucket, Nanos, PER_SECOND, Pacing, Rate};
+    ///
+    /// let bucket = LeakyBucket::with_clock(Pacing::new(Rate::new(10, PER_SECOND)?, 100)?, ());
+    /// let wait = Duration::from_millis(150);
+    /// assert!(bucket.try_acquire_within_at(Nanos::ZERO, 2, wait).is_ok());
+    /// // The next slot departs in 200 ms: 50 ms later it is near enough.
+    /// let retry_after = Duration::from_millis(50);
+    /// let denied = bucket.try_acquire_within_at(Nanos::ZERO, 1, wait);
+    /// assert_eq!(denied, Err(Denied::RateLimited { retry_after }));
+    /// assert!(bucket.try_acquire_within_at(Nanos::ZERO + retry_after, 1, wait).is_ok());
+    /// # Ok::<(), sluicegate_core::QuotaError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As `try_acquire_at`; and [`Denied::RateLimited`] for an item that would wait longer, with the time after which its wait would be
+    /// `longest_wait` if nobody else came. A refusal takes nothing.
+    #[inline]
+    pub fn try_acquire_within_at(&self, now: Nanos, cost: u64, longest_wait: Duration) -> Result<Departure, Denied> {
+        let (decision, _) = self.take_from(self.state.load(Ordering::Relaxed), now, cost, longest_wait);
         self.report(now, cost, decision)
     }
 
@@ -170,9 +195,10 @@ impl<C, O: Observer> LeakyBucket<C, O> {
 
     /// Takes a slot after `current` or after what has replaced it; also tells what was decided on.
     #[inline]
-    fn take_from(&self, mut current: u64, now: Nanos, cost: u64) -> (Slot, u64) {
+    fn take_from(&self, mut current: u64, now: Nanos, cost: u64, longest_wait: Duration) -> (Slot, u64) {
         loop {
-            let (next, decision) = self.step.try_acquire(LeakyBucketState::from_bits(current), now, cost);
+            let (next, decision) =
+                self.step.try_acquire_within(LeakyBucketState::from_bits(current), now, cost, longest_wait);
             let departure = match decision {
                 Ok(departure) => departure,
                 Err(denied) => return (Err(denied), current),
@@ -215,7 +241,7 @@ impl<C: Clock, O: Observer> LeakyBucket<C, O> {
             // another one is refused at a reading from before others took their slots, so the clock is read again.
             let seen = self.state.load(Ordering::Acquire);
             let now = self.clock.now();
-            match self.take_from(seen, now, cost) {
+            match self.take_from(seen, now, cost, Duration::MAX) {
                 // Another caller has changed the word meanwhile: as a whole, calls make progress.
                 (Err(Denied::RateLimited { .. }), decided_on) if decided_on != seen => {}
                 (decision, _) => return self.report(now, cost, decision),

@@ -161,6 +161,31 @@ impl LeakyBucketStep {
         (after, Ok(Departure { at: now.saturating_add(delay), delay, cost, before: state, after }))
     }
 
+    /// As [`try_acquire`](Self::try_acquire), but refuses an item that would wait longer than `longest_wait`, which is
+    /// [`Denied::RateLimited`] too.
+    #[inline]
+    pub const fn try_acquire_within(
+        &self,
+        state: LeakyBucketState,
+        now: Nanos,
+        cost: u64,
+        longest_wait: Duration,
+    ) -> (LeakyBucketState, Result<Departure, Denied>) {
+        let (after, decision) = self.try_acquire(state, now, cost);
+        let (queue_full_for, delay) = match &decision {
+            Ok(departure) => (Duration::ZERO, departure.delay),
+            // There will be room in the queue before the wait is short enough, or the other way round.
+            Err(Denied::RateLimited { retry_after }) => (*retry_after, Duration::from_nanos(self.delay(state, now))),
+            Err(_) => return (after, decision),
+        };
+        match delay.checked_sub(longest_wait) {
+            Some(too_long) if too_long.as_nanos() > queue_full_for.as_nanos() => {
+                (state, Err(Denied::RateLimited { retry_after: too_long }))
+            }
+            _ => (after, decision),
+        }
+    }
+
     /// The state without the slot of `departure`, if no later item has one; a later item keeps its own, and the slot stays
     /// used.
     ///
