@@ -41,7 +41,7 @@ pub enum Keys {
 
 /// Tables, each made only when it is its turn, because some of them take much memory.
 pub fn heats() -> Vec<(Effort, fn() -> Heat)> {
-    let (short, long) = (Effort { rounds: 501, calls: 4_000 }, Effort { rounds: 301, calls: 20_000 });
+    let (short, long) = (Effort { rounds: 501, calls: 4_096 }, Effort { rounds: 301, calls: 20_000 });
     vec![
         (short, || as_used("One hot key, as each is used", Keys::Hot)),
         (short, || same::<RandomState, 10>("One hot key, both SipHash", Keys::Hot)),
@@ -58,6 +58,7 @@ const GOVERNOR: &str = "governor, its clock";
 const GOVERNOR_GIVEN: &str = "governor, reading given";
 const OURS: &str = "`KeyedTokenBucket`, `TscClock`";
 const OURS_GIVEN: &str = "`KeyedTokenBucket`, reading given";
+const OURS_EACH: &str = "`try_acquire_each` of 256, `TscClock`";
 const BOUND: &str = "no table, reading given";
 const BOUND_TIMED: &str = "no table, `TscClock`";
 
@@ -78,6 +79,7 @@ fn as_used(title: &'static str, keys: Keys) -> Heat {
             ours_given::<SeededState>(OURS_GIVEN, keys),
         ]
         .into_iter()
+        .chain(ours_each::<SeededState>(keys))
         .chain(bounds::<SeededState>(keys))
         .collect(),
     }
@@ -109,7 +111,8 @@ where
 const fn targets(keys: Keys) -> &'static [(&'static str, f64)] {
     match keys {
         Keys::New => &[],
-        Keys::Hot | Keys::Uniform => &[(OURS, 0.5), (OURS_GIVEN, 0.5)],
+        Keys::Hot => &[(OURS, 0.5), (OURS_GIVEN, 0.5)],
+        Keys::Uniform => &[(OURS, 0.5), (OURS_GIVEN, 0.5), (OURS_EACH, 0.25)],
     }
 }
 
@@ -182,6 +185,23 @@ fn ours_given<S: BuildHasher + Default + 'static>(name: &'static str, keys: Keys
             black_box(limiter.try_acquire_at(key, Nanos::new(black_box(now)), 1).is_ok());
         },
     )
+}
+
+/// Many requests at once, where keys are many.
+fn ours_each<S: BuildHasher + Default + 'static>(keys: Keys) -> Option<Contestant<'static>> {
+    let Keys::Uniform = keys else { return None };
+    let limiter = Ours::<u64, S, _>::with_clock(options(), TscClock::new());
+    for key in 0..MANY {
+        let _ = limiter.try_acquire(&key, 1);
+    }
+    let (mut numbers, mut decisions) = (Numbers::default(), Vec::new());
+    Some(Contestant::of_turns(OURS_EACH, move |calls| {
+        for _ in 0..calls / 256 {
+            let keys: [u64; 256] = core::array::from_fn(|_| numbers.below(MANY));
+            limiter.try_acquire_each(&keys.each_ref().map(|key| (key, 1)), &mut decisions);
+            black_box(&decisions);
+        }
+    }))
 }
 
 /// What any such limiter has to do at least, where keys are there already: nobody who finds keys by a hash, behind a lock, can be

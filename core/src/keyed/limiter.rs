@@ -9,7 +9,7 @@ use super::lookup::Lookup;
 use super::overflow::{Overflow, not_final};
 use super::quotas::Quotas;
 use super::readings::{Given, Own, Readings};
-use super::shard::Shard;
+use super::shard::{Entry, Shard};
 use super::store::KeyedTokenBucket;
 use crate::decision::{Admitted, Decision, Denied, Remaining};
 use crate::observer::{Observer, report};
@@ -39,7 +39,12 @@ where
     }
 
     #[inline(always)]
-    fn decide_by<B: Lookup<K> + ?Sized>(&self, key: &B, cost: u64, readings: &impl Readings) -> KeyedDecision {
+    pub(super) fn decide_by<B: Lookup<K> + ?Sized>(
+        &self,
+        key: &B,
+        cost: u64,
+        readings: &impl Readings,
+    ) -> KeyedDecision {
         let by_key = |decision| KeyedDecision { decision, by: DecidedBy::Key };
         match self.limit {
             Limit::Quota(_) => {}
@@ -57,7 +62,7 @@ where
 
     /// Decides under the lock for reading, unless a key has to be added.
     #[inline(always)]
-    fn decide_present<B: Lookup<K> + ?Sized>(
+    pub(super) fn decide_present<B: Lookup<K> + ?Sized>(
         &self,
         hash: u64,
         key: &B,
@@ -69,15 +74,7 @@ where
         let now = readings.now();
         let shard = self.shards[self.index(hash)].read();
         match shard.find(hash, key) {
-            Some(entry) => {
-                let step = shard.step(entry.tier);
-                match entry.cell.try_acquire(step, now, cost) {
-                    denial @ Err(Denied::RateLimited { .. }) => {
-                        Some(readings.again(&entry.cell, step, cost, (now, denial)))
-                    }
-                    decision => Some((now, decision)),
-                }
-            }
+            Some(entry) => Some(decide_found(&shard, entry, cost, now, readings)),
             None => {
                 let (now, (_, decision)) = decide_absent(&shard, cost, now, readings);
                 match decision {
@@ -91,7 +88,7 @@ where
     /// Adds a key in the state after its first decision, or finds that another caller has.
     #[cold]
     #[inline(never)]
-    fn decide_first_use<B: Lookup<K> + ?Sized>(
+    pub(super) fn decide_first_use<B: Lookup<K> + ?Sized>(
         &self,
         hash: u64,
         key: &B,
@@ -206,6 +203,22 @@ where
             step.try_acquire(state, self.clock.now(), cost).1
         });
         of_present.unwrap_or_else(|| self.peek_at(key, self.reading(), cost))
+    }
+}
+
+/// What a key that is present is told, in a shard that is locked, at `now` or at a later reading.
+#[inline(always)]
+pub(super) fn decide_found<K, Q: Quotas>(
+    shard: &Shard<K, Q>,
+    entry: &Entry<K, Q::Tier>,
+    cost: u64,
+    now: Nanos,
+    readings: &impl Readings,
+) -> (Nanos, Decision) {
+    let step = shard.step(entry.tier);
+    match entry.cell.try_acquire(step, now, cost) {
+        denial @ Err(Denied::RateLimited { .. }) => readings.again(&entry.cell, step, cost, (now, denial)),
+        decision => (now, decision),
     }
 }
 

@@ -5,6 +5,8 @@ mod admin;
 #[cfg(feature = "keyed")]
 mod charges;
 mod decided;
+#[cfg(feature = "keyed")]
+mod each;
 mod fixed;
 #[cfg(feature = "keyed")]
 mod key;

@@ -1,0 +1,190 @@
+//! Deciding on many keys at once, so that they are fetched from memory side by side.
+
+use alloc::vec::Vec;
+use core::hash::{BuildHasher, Hash};
+
+use lock_api::RawRwLock;
+
+use super::limiter::decide_found;
+use super::lookup::Lookup;
+use super::quotas::Quotas;
+use super::readings::{Given, Own, Readings};
+use super::shard::Entry;
+use super::store::KeyedTokenBucket;
+use crate::decision::{Decision, Denied};
+use crate::observer::{Observer, report};
+use crate::{Clock, Limit, Nanos};
+
+impl<K, R, S, C, O, Q> KeyedTokenBucket<K, R, S, C, O, Q>
+where
+    K: Hash,
+    R: RawRwLock,
+    S: BuildHasher,
+    O: Observer,
+    Q: Quotas,
+{
+    /// Decides on each of `requests`, a key and its cost, at the reading `now`, as [`try_acquire_at`](Self::try_acquire_at) would on one
+    /// after another, and leaves the answers in `decisions`, in their order.
+    ///
+    /// Each request is its own: one that is denied takes nothing and is in the way of no other. Requests for one key are decided in
+    /// their order; those for several keys may be decided, and an observer may be told of them, in another.
+    ///
+    /// Where keys are too many for the processor's caches, most of a decision's time goes into waiting for memory. Asked for many at
+    /// once, the store has several keys fetched at the same time, and takes each shard's lock once for up to 32 of them. For a few
+    /// keys, or keys in cache, it gains little.
+    ///
+    /// What was in `decisions` is replaced. It allocates only if that has room for fewer.
+    ///
+    /// # Complexity
+    /// O(requests). It sorts them by shard, 256 at a time.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use std::hash::RandomState;
+    /// use sluicegate_core::{KeyedTokenBucket, ManualClock, Nanos, quota};
+    ///
+    /// let logins: KeyedTokenBucket<String, parking_lot::RawRwLock, RandomState, ManualClock> =
+    ///     KeyedTokenBucket::new(quota!("2/1m"));
+    /// let mut decisions = Vec::new();
+    /// logins.try_acquire_each_at(Nanos::ZERO, &[("ada", 2), ("grace", 1), ("ada", 1)], &mut decisions);
+    /// assert!(decisions[0].is_ok());
+    /// assert!(decisions[1].is_ok());
+    /// assert!(decisions[2].is_err());
+    /// ```
+    pub fn try_acquire_each_at<B: Lookup<K> + ?Sized>(
+        &self,
+        now: Nanos,
+        requests: &[(&B, u64)],
+        decisions: &mut Vec<Decision>,
+    ) {
+        self.decide_each(requests, decisions, &Given::new(now));
+    }
+
+    fn decide_each<B: Lookup<K> + ?Sized>(
+        &self,
+        requests: &[(&B, u64)],
+        decisions: &mut Vec<Decision>,
+        readings: &impl Readings,
+    ) {
+        decisions.clear();
+        decisions.resize(requests.len(), Err(Denied::Closed));
+        let Limit::Quota(_) = self.limit else {
+            for ((key, cost), decision) in requests.iter().zip(decisions) {
+                *decision = self.decide_by(*key, *cost, readings).decision;
+            }
+            return;
+        };
+        for (requests, decisions) in requests.chunks(BATCH).zip(decisions.chunks_mut(BATCH)) {
+            let mut batch = Batch::new();
+            for (place, (key, _)) in requests.iter().enumerate() {
+                let hash = self.hasher.hash_one(*key);
+                batch.add(place, hash, self.index(hash));
+            }
+            batch.sort();
+            let mut rest = batch.all();
+            while let [first, ..] = rest {
+                let len = rest.iter().take_while(|next| next.shard == first.shard).count();
+                let (of_shard, others) = rest.split_at(len);
+                for some in of_shard.chunks(AT_ONCE) {
+                    self.decide_in_shard(some, requests, decisions, readings);
+                }
+                rest = others;
+            }
+        }
+    }
+
+    /// Decides on requests for keys of one shard.
+    fn decide_in_shard<B: Lookup<K> + ?Sized>(
+        &self,
+        of_shard: &[Placed],
+        requests: &[(&B, u64)],
+        decisions: &mut [Decision],
+        readings: &impl Readings,
+    ) {
+        let mut decided = [None; AT_ONCE];
+        let Some(first) = of_shard.first() else { return };
+        {
+            let now = readings.now();
+            let shard = self.shards[first.shard as usize].read();
+            let mut found: [Option<&Entry<K, Q::Tier>>; AT_ONCE] = [None; AT_ONCE];
+            // Nothing between one lookup and the next makes the processor wait for the first, so it fetches for many at once. The
+            // compare-and-swap of a decision would.
+            for (placed, found) in of_shard.iter().zip(&mut found) {
+                *found = shard.find(placed.hash, requests[placed.place as usize].0);
+            }
+            // New keys come later, all requests for one of them in their order.
+            for ((placed, found), decided) in of_shard.iter().zip(found).zip(&mut decided) {
+                let cost = requests[placed.place as usize].1;
+                *decided = found.map(|entry| decide_found(&shard, entry, cost, now, readings));
+            }
+        }
+        for (placed, decided) in of_shard.iter().zip(decided) {
+            let (key, cost) = requests[placed.place as usize];
+            let decided = decided.or_else(|| self.decide_present(placed.hash, key, cost, readings));
+            let (now, decision) = decided.unwrap_or_else(|| {
+                let (now, decided) = self.decide_first_use(placed.hash, key, cost, readings);
+                (now, decided.decision)
+            });
+            decisions[placed.place as usize] = report(&self.observer, now, cost, decision);
+        }
+    }
+}
+
+impl<K, R, S, C, O, Q> KeyedTokenBucket<K, R, S, C, O, Q>
+where
+    K: Hash,
+    R: RawRwLock,
+    S: BuildHasher,
+    C: Clock,
+    O: Observer,
+    Q: Quotas,
+{
+    /// As [`try_acquire_each_at`](Self::try_acquire_each_at), at readings of the store's clock within the call: one for up to 32 requests, and
+    /// one more for whatever is denied at that.
+    pub fn try_acquire_each<B: Lookup<K> + ?Sized>(&self, requests: &[(&B, u64)], decisions: &mut Vec<Decision>) {
+        self.decide_each(requests, decisions, &Own::new(&self.clock));
+    }
+}
+
+/// Where a request is among those that are decided at once, and where its key is.
+#[derive(Clone, Copy)]
+struct Placed {
+    hash: u64,
+    shard: u32,
+    place: u32,
+}
+
+/// Requests that are decided at once.
+struct Batch {
+    placed: [Placed; BATCH],
+    len: usize,
+}
+
+impl Batch {
+    const fn new() -> Self {
+        Self { placed: [Placed { hash: 0, shard: 0, place: 0 }; BATCH], len: 0 }
+    }
+
+    fn add(&mut self, place: usize, hash: u64, shard: usize) {
+        if let Some(next) = self.placed.get_mut(self.len) {
+            // No more than 2^16 shards, and than `BATCH` places.
+            *next = Placed { hash, shard: shard as u32, place: place as u32 };
+            self.len += 1;
+        }
+    }
+
+    /// By shards, and within one in the order in which they came.
+    fn sort(&mut self) {
+        self.placed[..self.len].sort_unstable_by_key(|placed| (placed.shard, placed.place));
+    }
+
+    fn all(&self) -> &[Placed] {
+        &self.placed[..self.len]
+    }
+}
+
+/// Requests that are sorted together: enough for `AT_ONCE` in each of the usual number of shards, and 4 KiB on the stack.
+const BATCH: usize = 256;
+/// Keys that are fetched together: more than a processor asks memory for at once.
+const AT_ONCE: usize = 32;
