@@ -1,14 +1,22 @@
 //! What the suite asks of an executor.
 
+use alloc::sync::Arc;
 use core::future::Future;
 use core::time::Duration;
 
-use sluicegate_runtime::{Runtime, Spawn};
+use lock_api::RawMutex;
+use sluicegate_runtime::{Admitted, ConcurrencyLimit, Permit, Room, Runtime, Spawn};
 
 /// An executor, in virtual time.
 pub trait Executor {
     /// Its clock, timer and spawn.
     type Runtime: Runtime<Sleep: Send> + Spawn + Clone + Send + Sync + 'static;
+
+    /// The lock around those who wait.
+    type Lock: RawMutex + Send + Sync + 'static;
+
+    /// The room for those who wait.
+    type Room: SharedRoom;
 
     /// How late its timer may wake somebody, in its own time.
     const GRAIN: Duration;
@@ -17,6 +25,17 @@ pub trait Executor {
     ///
     /// The clock MUST stand still while any task has something to do, and otherwise move to the next wake-up.
     fn run<C: Future<Output = ()> + Send + 'static>(case: impl FnOnce(Self::Runtime) -> C);
+}
+
+/// Room for those who wait for what the cases share between threads.
+pub trait SharedRoom:
+    Room<Slots: Send, Places<Admitted>: Send> + Room<Places<Permit<Arc<ConcurrencyLimit>>>: Send>
+{
+}
+
+impl<S> SharedRoom for S where
+    S: Room<Slots: Send, Places<Admitted>: Send> + Room<Places<Permit<Arc<ConcurrencyLimit>>>: Send>
+{
 }
 
 /// Makes a test of each case of the suite, on an [`Executor`].

@@ -3,15 +3,14 @@
 use alloc::sync::Arc;
 use core::num::NonZeroUsize;
 
-use parking_lot::RawMutex;
 use sluicegate_runtime::{
-    AdjustableBucket, Admitted, Denied, Growing, Nanos, Queued, Quota, Shard, ShardedWindow, TokenBucket, WaitOptions,
+    AdjustableBucket, Admitted, Denied, Nanos, Queued, Quota, Shard, ShardedWindow, TokenBucket, WaitOptions,
 };
 use sluicegate_threads::ThreadShard;
 
 use crate::executor::Executor;
 
-pub(crate) type Waited<E, L> = Arc<Queued<L, <E as Executor>::Runtime, RawMutex, Growing>>;
+pub(crate) type Waited<E, L> = Arc<Queued<L, <E as Executor>::Runtime, <E as Executor>::Lock, <E as Executor>::Room>>;
 pub(crate) type Bucket<E> = Waited<E, TokenBucket<()>>;
 pub(crate) type Adjustable<E> = Waited<E, AdjustableBucket<()>>;
 pub(crate) type Window<E> = Waited<E, ShardedWindow<Box<[Shard]>, (), ThreadShard>>;

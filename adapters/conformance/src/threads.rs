@@ -8,6 +8,9 @@ use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use std::thread::{self, Thread};
 
+use parking_lot::RawMutex;
+use sluicegate_runtime::Growing;
+
 use crate::executor::Executor;
 use crate::virtual_time::VirtualTime;
 
@@ -17,6 +20,8 @@ pub struct Threads;
 
 impl Executor for Threads {
     type Runtime = VirtualTime;
+    type Lock = RawMutex;
+    type Room = Growing;
     const GRAIN: Duration = Duration::ZERO;
 
     fn run<C: Future<Output = ()> + Send + 'static>(case: impl FnOnce(VirtualTime) -> C) {

@@ -3,13 +3,16 @@
 use core::future::Future;
 use core::time::Duration;
 
-use sluicegate_async_std::{AsyncStdRuntime, Clock, Spawn, TokenBucket, quota};
+use parking_lot::RawMutex;
+use sluicegate_async_std::{AsyncStdRuntime, Clock, Growing, Spawn, TokenBucket, quota};
 use sluicegate_conformance::{Executor, VirtualTime, suite};
 
 struct AsyncStd;
 
 impl Executor for AsyncStd {
     type Runtime = VirtualTime;
+    type Lock = RawMutex;
+    type Room = Growing;
     const GRAIN: Duration = Duration::ZERO;
 
     fn run<C: Future<Output = ()> + Send + 'static>(case: impl FnOnce(VirtualTime) -> C) {

@@ -7,8 +7,9 @@ use core::future::Future;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 
+use parking_lot::RawMutex;
 use sluicegate_conformance::{Executor, suite};
-use sluicegate_runtime::Spawn;
+use sluicegate_runtime::{Growing, Spawn};
 
 #[allow(dead_code, reason = "the example's own program is not run here")]
 #[path = "../../runtime/examples/custom_runtime.rs"]
@@ -20,6 +21,8 @@ struct Custom;
 
 impl Executor for Custom {
     type Runtime = Tiny;
+    type Lock = RawMutex;
+    type Room = Growing;
     const GRAIN: Duration = Duration::ZERO;
 
     fn run<C: Future<Output = ()> + Send + 'static>(case: impl FnOnce(Tiny) -> C) {

@@ -3,13 +3,16 @@
 use core::future::Future;
 use core::time::Duration;
 
+use parking_lot::RawMutex;
 use sluicegate_conformance::{Executor, VirtualTime, suite};
-use sluicegate_smol::{Clock, SmolRuntime, Spawn, TokenBucket, quota};
+use sluicegate_smol::{Clock, Growing, SmolRuntime, Spawn, TokenBucket, quota};
 
 struct Smol;
 
 impl Executor for Smol {
     type Runtime = VirtualTime;
+    type Lock = RawMutex;
+    type Room = Growing;
     const GRAIN: Duration = Duration::ZERO;
 
     fn run<C: Future<Output = ()> + Send + 'static>(case: impl FnOnce(VirtualTime) -> C) {

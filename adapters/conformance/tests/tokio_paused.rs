@@ -3,14 +3,17 @@
 use core::future::Future;
 use core::time::Duration;
 
+use parking_lot::RawMutex;
 use sluicegate_conformance::{Executor, suite};
-use sluicegate_tokio::TokioRuntime;
+use sluicegate_tokio::{Growing, TokioRuntime};
 use tokio::runtime::Builder;
 
 struct Paused;
 
 impl Executor for Paused {
     type Runtime = TokioRuntime;
+    type Lock = RawMutex;
+    type Room = Growing;
     const GRAIN: Duration = Duration::from_millis(1);
 
     fn run<C: Future<Output = ()> + Send + 'static>(case: impl FnOnce(TokioRuntime) -> C) {

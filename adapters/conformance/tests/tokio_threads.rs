@@ -3,8 +3,9 @@
 use core::future::Future;
 use core::time::Duration;
 
+use parking_lot::RawMutex;
 use sluicegate_conformance::{Executor, VirtualTime, suite};
-use sluicegate_tokio::{Clock, Spawn, TokenBucket, TokioRuntime, quota};
+use sluicegate_tokio::{Clock, Growing, Spawn, TokenBucket, TokioRuntime, quota};
 use tokio::runtime::{Builder, Runtime};
 
 struct Tokio;
@@ -15,6 +16,8 @@ fn tokio() -> Runtime {
 
 impl Executor for Tokio {
     type Runtime = VirtualTime;
+    type Lock = RawMutex;
+    type Room = Growing;
     const GRAIN: Duration = Duration::ZERO;
 
     fn run<C: Future<Output = ()> + Send + 'static>(case: impl FnOnce(VirtualTime) -> C) {

@@ -4,16 +4,15 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
 
-use parking_lot::RawMutex;
 use sluicegate_runtime::{
-    Clock, ConcurrencyLimit, Growing, PER_SECOND, Paced, Pacing, Permits, Queued, Rate, Runtime, WaitOptions, quota,
+    Clock, ConcurrencyLimit, PER_SECOND, Paced, Pacing, Permits, Queued, Rate, Runtime, WaitOptions, quota,
 };
 
 use crate::executor::Executor;
-use crate::limiters::{bucket, is_rate_limited};
+use crate::limiters::{Waited, bucket, is_rate_limited};
 use crate::tasks::{assert_on_time, at_once, settle, start, unless};
 
-type InFlight<E> = Arc<Queued<Permits, <E as Executor>::Runtime, RawMutex, Growing>>;
+type InFlight<E> = Waited<E, Permits>;
 
 fn in_flight<E: Executor>(runtime: &E::Runtime, limit: u32) -> InFlight<E> {
     Arc::new(Queued::new(ConcurrencyLimit::new(limit).into(), runtime.clone(), WaitOptions::new()))

@@ -3,14 +3,15 @@
 use alloc::sync::Arc;
 use core::time::Duration;
 
-use parking_lot::RawMutex;
-use sluicegate_runtime::{Clock, Growing, Queued, TokenBucket, WaitOptions, quota};
+use sluicegate_runtime::{Clock, Queued, TokenBucket, WaitOptions, quota};
 
 use crate::counted::CountedRuntime;
 use crate::executor::Executor;
 use crate::tasks::{at_once, pass, settle, start, unless};
 
-type Counted<E> = Arc<Queued<TokenBucket<()>, CountedRuntime<<E as Executor>::Runtime>, RawMutex, Growing>>;
+type Counted<E> = Arc<
+    Queued<TokenBucket<()>, CountedRuntime<<E as Executor>::Runtime>, <E as Executor>::Lock, <E as Executor>::Room>,
+>;
 
 fn counted<E: Executor>(runtime: &E::Runtime, options: WaitOptions) -> (Counted<E>, CountedRuntime<E::Runtime>) {
     let counted = CountedRuntime::new(runtime.clone());
