@@ -339,10 +339,13 @@ proptest! {
 
     #[test]
     fn b07_the_fixed_form_serves_as_the_plain_list(
+        bound in 0..12_usize,
         newest_first in any::<bool>(),
         operations in prop::collection::vec(operation(), 1..120),
     ) {
-        let mut bench = Bench::new(WaitQueue::<heapless::Vec<Waiting<u64>, 7>>::fixed(), newest_first);
+        let queue = WaitQueue::<heapless::Vec<Waiting<u64>, 7>>::fixed().at_most(bound);
+        prop_assert_eq!(queue.bound(), bound.min(7));
+        let mut bench = Bench::new(queue, newest_first);
         for operation in &operations {
             bench.run(operation)?;
         }

@@ -69,7 +69,10 @@ impl<G> Places<G> for alloc::vec::Vec<Place<G>> {
     }
 }
 
-/// Room for `N` waiters, those included who have been granted something and have not fetched it yet.
+/// Room for `N` waiters, those included whose wait has ended and who have not learnt of it yet.
+///
+/// So one who comes may find no room, and be told [`Denied::QueueFull`](sluicegate_core::Denied::QueueFull), although fewer than `N`
+/// wait. To evict the oldest, leave room for the one who comes: a [`bound`](crate::WaitOptions::bound) below `N`.
 #[cfg(feature = "heapless")]
 #[derive(Clone, Copy)]
 pub struct Fixed<const N: usize>;
@@ -79,8 +82,8 @@ impl<const N: usize> Room for Fixed<N> {
     type Slots = heapless::Vec<sluicegate_core::Waiting<u32>, N>;
     type Places<G> = heapless::Vec<Place<G>, N>;
 
-    fn queue(_bound: usize) -> sluicegate_core::WaitQueue<Self::Slots> {
-        sluicegate_core::WaitQueue::fixed()
+    fn queue(bound: usize) -> sluicegate_core::WaitQueue<Self::Slots> {
+        sluicegate_core::WaitQueue::fixed().at_most(bound)
     }
 }
 

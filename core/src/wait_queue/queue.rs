@@ -153,6 +153,17 @@ impl<S> WaitQueue<S> {
         self
     }
 
+    /// The same queue for `bound` waiters, where that is fewer than may wait in it: the fixed form for fewer than it has room for.
+    ///
+    /// For a queue in which nobody waits yet.
+    #[must_use]
+    pub const fn at_most(mut self, bound: usize) -> Self {
+        if bound < self.bound as usize {
+            self.bound = bound as u32;
+        }
+        self
+    }
+
     /// How many wait.
     #[inline]
     pub const fn len(&self) -> usize {
