@@ -2,14 +2,17 @@
 # The core on targets without an operating system: it builds there, and it decides there as it does here.
 #
 # On emulated Cortex-M4, Cortex-M0 and RISC-V processors the programs of ci/bare-metal run, and must print byte for byte what
-# they print on this machine; and an interrupt races the main loop there. Needs QEMU, and a compiler that has the targets:
-# rustup's if they are installed, else Debian's, for which cargo builds the library, else rustup's after fetching them.
+# they print on this machine; and an interrupt races the main loop there. On the Cortex-M processors, tasks of embassy's executor wait
+# for tokens. Needs QEMU, and a compiler that has the targets: rustup's if they are installed, else Debian's, for which cargo builds
+# the library, else rustup's after fetching them.
 source "$(dirname "$0")/lib.sh"
 
 # Without compare-and-swap. On the others `critical-section` has no effect: see docs/BARE_METAL.md.
 no_swap=(thumbv6m-none-eabi riscv32imc-unknown-none-elf)
 run=("${no_swap[@]}" thumbv7em-none-eabi)
 targets=("${run[@]}" thumbv7em-none-eabihf)
+# With the system timer that the program for embassy takes its time from.
+cortex_m=(thumbv7em-none-eabi thumbv6m-none-eabi)
 target_dir=$PWD/target/bare-metal
 printed=$PWD/target/ci/bare-metal
 build_std=()
@@ -30,6 +33,8 @@ main() {
     done
     build_programs single-core "${run[@]}"
     for target in "${run[@]}"; do run_programs "$target" single-core; done
+    build --bin embassy --features single-core,embassy "${cortex_m[@]/#/--target=}"
+    for target in "${cortex_m[@]}"; do run_embassy "$target"; done
     report_sizes
 }
 
@@ -73,6 +78,15 @@ run_programs() {
     echo "$target, $2: $(wc -l <"$out") lines, as on this machine"
     # One instruction takes 64 ns of the emulated time, so the interrupts come at the same instructions in every run.
     emulate "$target" race -icount shift=6 || fail "race on $target ($2): exit code $?"
+}
+
+# Runs the tasks of embassy's executor. What each was granted at which reading is the same on every processor.
+run_embassy() {
+    local target=$1 out=$printed/$1-embassy
+    emulate "$target" embassy -icount shift=6 >"$out" || fail "embassy on $target: exit code $?, after: $(tail -n 1 "$out")"
+    if [ "$target" = "${cortex_m[0]}" ]; then cat "$out"; fi
+    diff "$printed/${cortex_m[0]}-embassy" "$out" || fail "embassy on $target differs from ${cortex_m[0]} (<)"
+    echo "$target: embassy's tasks were granted their tokens in order, at the tick"
 }
 
 emulate() {
