@@ -12,6 +12,7 @@ use sluicegate_core::{
 ///
 /// - `take_at` MUST take all of the cost or nothing, and `peek_at` MUST answer as it would and take nothing.
 /// - Each `hold_at` that is `Ok` is followed by exactly one of `keep` and `let_go`, with its grant; `let_go` undoes it.
+///   Who was found stuck is kept, and given back if it leaves after all.
 /// - None of them may panic, wait, or tell an observer; `tell` does.
 pub trait Grantor {
     /// What a waiter is given.
@@ -121,7 +122,8 @@ grantors! {
     /// that refill has replaced come on top of that refill, as [`BucketStep::refund`](sluicegate_core::BucketStep::refund) says. An
     /// [`AdjustableBucket`] leaves no trace at all.
     [C, O: Observer] TokenBucket<C, O>, |bucket, cost, _| bucket.refund(cost), {}
-    /// What a waiter has not fetched is held, and leaves no trace when it leaves.
+    /// What a waiter has not fetched is held, and leaves no trace when it leaves, unless others found it stuck: then it counts as
+    /// taken, as in a [`TokenBucket`], because what is held for good would make the bucket smaller for good.
     [C, O: Observer] AdjustableBucket<C, O>, |bucket, cost, _| bucket.refund(cost), { hold! {} }
     /// What is given back counts in the window that it was granted in.
     [S: Shards, C, I: ShardId, O: Observer] ShardedWindow<S, C, I, O>, |window, cost, grant| window.refund(grant.at, cost), {}
