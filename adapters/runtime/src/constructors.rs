@@ -8,7 +8,7 @@ use core::num::NonZeroUsize;
 use lock_api::RawMutex;
 use sluicegate_core::{AdjustableBucket, Limit, QuotaError, SlidingCounter, TokenBucket, WindowLimit};
 #[cfg(feature = "alloc")]
-use sluicegate_core::{ConcurrencyLimit, Rate, Shard, ShardId, ShardedWindow, SharedSlidingLog, SlidingLog};
+use sluicegate_core::{ConcurrencyLimit, Shard, ShardId, ShardedWindow, SharedSlidingLog, SlidingLog};
 #[cfg(feature = "keyed")]
 use sluicegate_core::{KeyedOptions, KeyedTokenBucket};
 
@@ -105,12 +105,12 @@ impl<R: Runtime + Default, M: RawMutex, S: Room>
 {
     /// A log that admits no more than `rate`'s tokens in any interval of its period, on the executor's clock and with
     /// [`WaitOptions::new`].
-    pub fn of(rate: Rate) -> Self {
+    pub fn of(rate: sluicegate_core::Rate) -> Self {
         Self::with_options(rate, WaitOptions::new())
     }
 
     /// As [`of`](Self::of), and says how it treats those who wait.
-    pub fn with_options(rate: Rate, options: WaitOptions) -> Self {
+    pub fn with_options(rate: sluicegate_core::Rate, options: WaitOptions) -> Self {
         Self::new(SharedSlidingLog::new(SlidingLog::new(rate)), R::default(), options)
     }
 }
