@@ -1,92 +1,23 @@
 //! Waiting for one of many keys.
 
 use alloc::sync::Arc;
-use core::cell::OnceCell;
+use alloc::vec::Vec;
 use core::fmt;
-use core::hash::{BuildHasher, Hash};
-use core::task::Waker;
 use core::time::Duration;
 
 use hashbrown::HashTable;
-use lock_api::{Mutex, RawMutex, RawRwLock};
-use sluicegate_core::{Admitted, Decision, Denied, KeyedTokenBucket, Limiter, Nanos, Observer, Quotas};
+use lock_api::{Mutex, RawMutex};
+use sluicegate_core::{Admitted, Decision, Denied, Nanos};
 
 use crate::acquire::{Acquire, Until};
 use crate::grant::Grantor;
+use crate::key_waiter::KeyWaiter;
 use crate::options::WaitOptions;
 use crate::queued::Queued;
 use crate::room::Growing;
 use crate::runtime::Runtime;
+use crate::store::Store;
 use crate::sync::Waiting;
-use crate::waitable::{Looked, Waitable};
-
-/// A store of keys, as those who wait for one ask it. Its own clock is never read.
-pub trait Store {
-    /// What it keeps tokens for.
-    type Key: Eq + Clone;
-
-    /// The hash of a key, by the store's hasher.
-    fn hash(&self, key: &Self::Key) -> u64;
-
-    /// Takes `cost` of `key`, or nothing, and tells no observer.
-    ///
-    /// # Errors
-    /// Why not.
-    fn take_at(&self, key: &Self::Key, now: Nanos, cost: u64) -> Decision;
-
-    /// What `take_at` would answer.
-    ///
-    /// # Errors
-    /// As `take_at`.
-    fn peek_at(&self, key: &Self::Key, now: Nanos, cost: u64) -> Result<(), Denied>;
-
-    /// As [`Limiter::earliest_at`].
-    fn earliest_at(&self, key: &Self::Key, now: Nanos, total: u128) -> Option<Nanos>;
-
-    /// Gives `cost` of `key` back, and tells whether it is there.
-    fn refund(&self, key: &Self::Key, cost: u64) -> bool;
-
-    /// Tells the observer of a decision that stands.
-    fn tell(&self, key: &Self::Key, now: Nanos, cost: u64, decision: Result<&Admitted, Denied>);
-}
-
-impl<K, L, S, C, O, Q> Store for KeyedTokenBucket<K, L, S, C, O, Q>
-where
-    K: Hash + Eq + Clone,
-    L: RawRwLock,
-    S: BuildHasher,
-    O: Observer,
-    Q: Quotas,
-{
-    type Key = K;
-
-    fn hash(&self, key: &K) -> u64 {
-        self.hasher().hash_one(key)
-    }
-
-    #[inline]
-    fn take_at(&self, key: &K, now: Nanos, cost: u64) -> Decision {
-        Limiter::take_at(&self.key(key), now, cost)
-    }
-
-    #[inline]
-    fn peek_at(&self, key: &K, now: Nanos, cost: u64) -> Result<(), Denied> {
-        Limiter::peek_at(&self.key(key), now, cost).map(drop)
-    }
-
-    fn earliest_at(&self, key: &K, now: Nanos, total: u128) -> Option<Nanos> {
-        Limiter::earliest_at(&self.key(key), now, total)
-    }
-
-    fn refund(&self, key: &K, cost: u64) -> bool {
-        self.refund(key, cost)
-    }
-
-    #[inline]
-    fn tell(&self, key: &K, now: Nanos, cost: u64, decision: Result<&Admitted, Denied>) {
-        Limiter::tell(&self.key(key), now, cost, &decision.copied());
-    }
-}
 
 /// A store of keys whose tokens can be waited for, in order for each key.
 ///
@@ -99,16 +30,21 @@ pub struct QueuedKeyed<T: Store, R, M> {
     inner: Arc<Inner<T, R, M>>,
 }
 
-struct Inner<T: Store, R, M> {
-    store: T,
-    runtime: R,
-    options: WaitOptions,
+pub(crate) struct Inner<T: Store, R, M> {
+    pub(crate) store: T,
+    pub(crate) runtime: R,
+    pub(crate) options: WaitOptions,
     most_keys: usize,
     waiting: Waiting,
-    queues: Mutex<M, HashTable<KeyQueue<T, R, M>>>,
+    queues: Mutex<M, Queues<T, R, M>>,
 }
 
-type KeyQueue<T, R, M> = Arc<Queued<OneKey<T, R, M>, R, M, Growing>>;
+struct Queues<T: Store, R, M> {
+    table: HashTable<KeyQueue<T, R, M>>,
+    is_closed: bool,
+}
+
+pub(crate) type KeyQueue<T, R, M> = Arc<Queued<OneKey<T, R, M>, R, M, Growing>>;
 
 /// One key of a store, as its queue asks for it.
 pub struct OneKey<T: Store, R, M> {
@@ -148,7 +84,7 @@ where
 {
     /// Nobody waits yet for any key of `store`.
     pub fn new(store: T, runtime: R, options: WaitOptions) -> Self {
-        let queues = Mutex::new(HashTable::new());
+        let queues = Mutex::new(Queues { table: HashTable::new(), is_closed: false });
         let inner = Inner { store, runtime, options, most_keys: MOST_KEYS, waiting: Waiting::none(), queues };
         Self { inner: Arc::new(inner) }
     }
@@ -170,7 +106,7 @@ where
 
     /// How many keys are waited for.
     pub fn waited_for(&self) -> usize {
-        self.inner.queues.lock().len()
+        self.inner.queues.lock().table.len()
     }
 
     /// Takes `cost` of `key` now, or nothing; never waits.
@@ -178,19 +114,16 @@ where
     /// # Errors
     /// As [`Queued::try_acquire`].
     pub fn try_acquire(&self, key: &T::Key, cost: u64) -> Decision {
-        match self.inner.queue_of(key) {
-            Some(queue) => {
-                let decision = queue.try_acquire(cost);
-                self.inner.forget_if_idle(queue);
-                decision
-            }
-            None => {
-                let now = self.inner.runtime.now();
-                let decision = self.inner.store.take_at(key, now, cost);
-                self.inner.store.tell(key, now, cost, decision.as_ref().map_err(|denied| *denied));
-                decision
-            }
+        let queue = self.inner.queue_of(key);
+        if let Ok(Some(queue)) = queue {
+            let decision = queue.try_acquire(cost);
+            self.inner.forget_if_idle(queue);
+            return decision;
         }
+        let now = self.inner.runtime.now();
+        let decision = queue.and_then(|_| self.inner.store.take_at(key, now, cost));
+        self.inner.store.tell(key, now, cost, decision.as_ref().map_err(|denied| *denied));
+        decision
     }
 
     /// Waits until `cost` of `key` can be taken, as [`Queued::acquire`] does.
@@ -209,8 +142,7 @@ where
     }
 
     fn wait(&self, key: T::Key, cost: u64, until: Until) -> Acquire<KeyWaiter<T, R, M>> {
-        let waiter = KeyWaiter { inner: Arc::clone(&self.inner), key, queue: OnceCell::new() };
-        Acquire::new(waiter, cost, until)
+        Acquire::new(KeyWaiter::new(Arc::clone(&self.inner), key), cost, until)
     }
 
     /// Gives `cost` of `key` back, as the store's `refund`, and wakes those who can go with it.
@@ -223,7 +155,7 @@ where
     /// Lets all go who wait for `key` and can, after the store was changed past this type.
     pub fn recheck(&self, key: &T::Key) {
         if !self.inner.waiting.is_none_after_change() {
-            if let Some(queue) = self.inner.queue_of(key) {
+            if let Ok(Some(queue)) = self.inner.queue_of(key) {
                 queue.recheck();
                 self.inner.forget_if_idle(queue);
             }
@@ -235,11 +167,41 @@ where
         if self.inner.waiting.is_none_after_change() {
             return;
         }
-        let queues: alloc::vec::Vec<_> = self.inner.queues.lock().iter().cloned().collect();
+        let queues = self.inner.queues.lock().all();
         for queue in queues {
             queue.recheck();
             self.inner.forget_if_idle(queue);
         }
+    }
+
+    /// Ends all waits for any key, and all that are to come, with [`Denied::Closed`]. What was granted stays granted.
+    pub fn close(&self) {
+        let queues = {
+            let mut queues = self.inner.queues.lock();
+            queues.is_closed = true;
+            self.inner.waiting.set(queues.count());
+            queues.all()
+        };
+        for queue in queues {
+            queue.close();
+            self.inner.forget_if_idle(queue);
+        }
+    }
+
+    /// Whether it was closed.
+    pub fn is_closed(&self) -> bool {
+        self.inner.queues.lock().is_closed
+    }
+}
+
+impl<T: Store, R, M> Queues<T, R, M> {
+    fn all(&self) -> Vec<KeyQueue<T, R, M>> {
+        self.table.iter().cloned().collect()
+    }
+
+    /// How many there are. A store that was closed counts as one that is always waited for, so that everybody looks.
+    fn count(&self) -> usize {
+        self.table.len() + usize::from(self.is_closed)
     }
 }
 
@@ -251,140 +213,61 @@ where
 {
     /// The queue of a key for which somebody waits. Whoever is given it calls `forget_if_idle` with it afterwards, because the last
     /// waiter may have left meanwhile and found that somebody else refers to it.
-    fn queue_of(&self, key: &T::Key) -> Option<KeyQueue<T, R, M>> {
+    ///
+    /// # Errors
+    /// [`Denied::Closed`] once closed.
+    pub(crate) fn queue_of(&self, key: &T::Key) -> Result<Option<KeyQueue<T, R, M>>, Denied> {
         if self.waiting.is_none() {
-            return None;
+            return Ok(None);
         }
         let hash = self.store.hash(key);
-        self.queues.lock().find(hash, |queue| queue.limiter().key == *key).cloned()
+        let queues = self.queues.lock();
+        if queues.is_closed {
+            return Err(Denied::Closed);
+        }
+        Ok(queues.table.find(hash, |queue| queue.limiter().key == *key).cloned())
     }
 
     /// The same, made if there is none.
-    fn join(self: &Arc<Self>, key: &T::Key) -> Option<KeyQueue<T, R, M>> {
+    ///
+    /// # Errors
+    /// [`Denied::Closed`] once closed, and [`Denied::QueueFull`] where no more keys may be waited for.
+    pub(crate) fn join(self: &Arc<Self>, key: &T::Key) -> Result<KeyQueue<T, R, M>, Denied> {
         let hash = self.store.hash(key);
         let mut queues = self.queues.lock();
-        if let Some(queue) = queues.find(hash, |queue| queue.limiter().key == *key) {
-            return Some(Arc::clone(queue));
+        if queues.is_closed {
+            return Err(Denied::Closed);
         }
-        if queues.len() >= self.most_keys {
-            return None;
+        if let Some(queue) = queues.table.find(hash, |queue| queue.limiter().key == *key) {
+            return Ok(Arc::clone(queue));
+        }
+        if queues.table.len() >= self.most_keys {
+            return Err(Denied::QueueFull);
         }
         let one = OneKey { inner: Arc::clone(self), key: key.clone() };
         let queue = Arc::new(Queued::new(one, self.runtime.clone(), self.options));
-        queues.insert_unique(hash, Arc::clone(&queue), |queue| self.store.hash(&queue.limiter().key));
-        self.waiting.set(queues.len());
-        Some(queue)
+        queues.table.insert_unique(hash, Arc::clone(&queue), |queue| self.store.hash(&queue.limiter().key));
+        self.waiting.set(queues.count());
+        Ok(queue)
     }
 
-    /// Takes a queue away that nobody else refers to: whoever waits in one refers to it, and it is only found under the lock.
-    fn forget_if_idle(&self, queue: KeyQueue<T, R, M>) {
+    /// Gives a reference to a queue up, and takes the queue away if that was the last one: whoever waits in it has one, and one is
+    /// only had and given up under the lock, so that of two who give up at once the second is seen to be the last.
+    pub(crate) fn forget_if_idle(&self, queue: KeyQueue<T, R, M>) {
         let mut queues = self.queues.lock();
         if Arc::strong_count(&queue) > 2 {
+            drop(queue);
             return;
         }
         let hash = self.store.hash(&queue.limiter().key);
-        let gone = queues.find_entry(hash, |other| Arc::ptr_eq(other, &queue)).ok().map(|entry| entry.remove().0);
-        if queues.is_empty() {
-            *queues = HashTable::new();
+        let gone = queues.table.find_entry(hash, |other| Arc::ptr_eq(other, &queue)).ok().map(|entry| entry.remove().0);
+        if queues.table.is_empty() {
+            queues.table = HashTable::new();
         }
-        self.waiting.set(queues.len());
+        self.waiting.set(queues.count());
         // A key may run code of its own when it is dropped.
         drop(queues);
         drop(gone);
-    }
-}
-
-/// How a waiting future refers to one key of a store: it shares the store, and can go to another task.
-pub struct KeyWaiter<T, R, M>
-where
-    T: Store,
-    R: Runtime + Clone,
-    M: RawMutex,
-{
-    inner: Arc<Inner<T, R, M>>,
-    key: T::Key,
-    /// Once it had to wait.
-    queue: OnceCell<KeyQueue<T, R, M>>,
-}
-
-impl<T, R, M> Waitable for KeyWaiter<T, R, M>
-where
-    T: Store,
-    R: Runtime + Clone,
-    M: RawMutex,
-{
-    type Grant = Admitted;
-    type Runtime = R;
-
-    fn runtime(&self) -> &R {
-        &self.inner.runtime
-    }
-
-    fn relief(&self) -> Option<Duration> {
-        self.inner.options.relief
-    }
-
-    fn take_unless_others_wait(&self, cost: u64) -> Option<Decision> {
-        if let Some(queue) = self.inner.queue_of(&self.key) {
-            self.inner.forget_if_idle(queue);
-            return None;
-        }
-        let now = self.inner.runtime.now();
-        let decision = self.inner.store.take_at(&self.key, now, cost);
-        if decision.as_ref().is_err_and(|denied| !denied.is_final()) {
-            return None;
-        }
-        self.inner.store.tell(&self.key, now, cost, decision.as_ref().map_err(|denied| *denied));
-        Some(decision)
-    }
-
-    fn enter(
-        &self,
-        now: Nanos,
-        cost: u64,
-        deadline: Option<Nanos>,
-        waker: &Waker,
-    ) -> Result<(u32, Option<Nanos>, Looked<Admitted>), Denied> {
-        let Some(queue) = self.inner.join(&self.key) else { return Err(Denied::QueueFull) };
-        self.queue.get_or_init(|| queue).enter(now, cost, deadline, waker)
-    }
-
-    fn look(&self, place: u32, is_in_charge: bool, waker: &Waker) -> Looked<Admitted> {
-        match self.queue.get() {
-            Some(queue) => queue.look(place, is_in_charge, waker),
-            // Only who has entered has a place.
-            None => Looked::Over(Err(Denied::Closed)),
-        }
-    }
-
-    fn leave(&self, place: u32) {
-        if let Some(queue) = self.queue.get() {
-            queue.leave(place);
-        }
-    }
-}
-
-impl<T, R, M> Drop for KeyWaiter<T, R, M>
-where
-    T: Store,
-    R: Runtime + Clone,
-    M: RawMutex,
-{
-    fn drop(&mut self) {
-        if let Some(queue) = self.queue.take() {
-            self.inner.forget_if_idle(queue);
-        }
-    }
-}
-
-impl<T, R, M> fmt::Debug for KeyWaiter<T, R, M>
-where
-    T: Store,
-    R: Runtime + Clone,
-    M: RawMutex,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeyWaiter").finish_non_exhaustive()
     }
 }
 

@@ -13,6 +13,8 @@ mod constructors;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 mod grant;
 #[cfg(feature = "keyed")]
+mod key_waiter;
+#[cfg(feature = "keyed")]
 mod keyed;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 mod line;
@@ -32,6 +34,8 @@ mod queued;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 mod room;
 mod runtime;
+#[cfg(feature = "keyed")]
+mod store;
 #[cfg(feature = "futures")]
 mod stream;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
@@ -49,7 +53,9 @@ pub use acquire::Acquire;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 pub use grant::Grantor;
 #[cfg(feature = "keyed")]
-pub use keyed::{KeyWaiter, OneKey, QueuedKeyed, Store};
+pub use key_waiter::KeyWaiter;
+#[cfg(feature = "keyed")]
+pub use keyed::{OneKey, QueuedKeyed};
 #[cfg(feature = "alloc")]
 pub use manual::ManualRuntime;
 #[cfg(feature = "alloc")]
@@ -68,6 +74,8 @@ pub use room::Growing;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 pub use room::Room;
 pub use runtime::{Runtime, Spawn};
+#[cfg(feature = "keyed")]
+pub use store::Store;
 #[cfg(feature = "futures")]
 pub use stream::{LimitStream, Limited, LimitedSink, SinkError};
 #[cfg(any(feature = "alloc", feature = "heapless"))]

@@ -210,7 +210,7 @@ mod sealed {
     impl<L: Grantor, R, M, S: Room> Sealed for Queued<L, R, M, S> {}
     impl<W: Sealed + ?Sized> Sealed for &W {}
     #[cfg(feature = "keyed")]
-    impl<T: crate::Store, R: crate::Runtime + Clone, M: lock_api::RawMutex> Sealed for crate::keyed::KeyWaiter<T, R, M> {}
+    impl<T: crate::Store, R: crate::Runtime + Clone, M: lock_api::RawMutex> Sealed for crate::KeyWaiter<T, R, M> {}
     #[cfg(feature = "alloc")]
     impl<W: Sealed + ?Sized> Sealed for alloc::sync::Arc<W> {}
 }

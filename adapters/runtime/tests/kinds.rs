@@ -259,6 +259,73 @@ fn b09_no_queue_is_left_however_looks_race_with_the_last_who_leaves() {
     });
 }
 
+#[test]
+fn b09_no_queue_is_left_when_several_give_it_up_at_once() {
+    const ROUNDS: u32 = 20_000;
+    let (keys, _) = keys();
+    assert!(keys.try_acquire(&1, 2).is_ok());
+    let barrier = std::sync::Barrier::new(2);
+    let is_left = core::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for number in 0..2 {
+            let (keys, barrier, is_left) = (&keys, &barrier, &is_left);
+            scope.spawn(move || {
+                for _ in 0..ROUNDS {
+                    let waiter = Waiter::waiting(keys.acquire(1, 1));
+                    barrier.wait();
+                    drop(waiter);
+                    // Nobody looks any more who could take away what the two have left.
+                    barrier.wait();
+                    if number == 0 && keys.waited_for() > 0 {
+                        is_left.store(true, core::sync::atomic::Ordering::Relaxed);
+                    }
+                    barrier.wait();
+                    if is_left.load(core::sync::atomic::Ordering::Relaxed) {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    assert!(!is_left.into_inner());
+}
+
+#[test]
+fn b09_a_future_that_is_over_keeps_no_queue() {
+    let (keys, time) = keys();
+    assert!(keys.try_acquire(&1, 2).is_ok());
+    let mut granted = Waiter::waiting(keys.acquire(1, 1));
+    let mut refused = Waiter::new(keys.acquire_timeout(1, 1, Duration::ZERO));
+    assert!(matches!(refused.poll(), Poll::Ready(Err(Denied::RateLimited { .. }))));
+    time.advance(Duration::from_secs(1));
+    assert!(granted.run().unwrap().is_ok());
+    assert_eq!((keys.waited_for(), time.sleepers()), (0, 0));
+    // Neither does one that is refused before anybody waits, or once it had to wait.
+    let mut hasty = Waiter::new(keys.acquire_timeout(1, 1, Duration::from_millis(999)));
+    assert!(matches!(hasty.poll(), Poll::Ready(Err(Denied::RateLimited { .. }))));
+    assert_eq!(keys.waited_for(), 0);
+    drop((granted, refused, hasty));
+}
+
+#[test]
+fn b05_closing_a_store_ends_the_wait_for_every_key() {
+    let (keys, time) = keys();
+    assert!(keys.try_acquire(&1, 2).is_ok() && keys.try_acquire(&2, 2).is_ok());
+    let mut waiters: Vec<_> = [1, 1, 2].map(|key| Waiter::waiting(keys.acquire(key, 1))).into();
+    assert!(!keys.is_closed());
+    keys.close();
+    assert!(keys.is_closed());
+    for waiter in &mut waiters {
+        assert_eq!(waiter.run(), Some(Err(Denied::Closed)));
+    }
+    for key in [1, 3] {
+        assert_eq!(keys.try_acquire(&key, 1), Err(Denied::Closed));
+        assert_eq!(Waiter::new(keys.acquire(key, 1)).poll(), Poll::Ready(Err(Denied::Closed)));
+        assert_eq!(Waiter::new(keys.acquire(key, 9)).poll(), Poll::Ready(Err(Denied::Closed)));
+    }
+    assert_eq!((keys.waited_for(), time.sleepers()), (0, 0));
+}
+
 /// Items that are there at once.
 struct Items(VecDeque<u8>);
 
