@@ -141,9 +141,11 @@ impl<W: Waitable> Acquire<W> {
 }
 
 impl State {
-    /// When one who is not in charge of time looks again for itself.
+    /// When one who is not in charge of time looks again for itself, or one who is where no clock knows when anybody goes: its relief
+    /// has passed, and would have it look again and again.
     const fn own_time(&self) -> Option<Nanos> {
         match *self {
+            Self::Waiting { deadline, is_in_charge: true, .. } => deadline,
             Self::Waiting { deadline: Some(deadline), relief: Some(relief), .. } => {
                 Some(if deadline.as_u64() < relief.as_u64() { deadline } else { relief })
             }

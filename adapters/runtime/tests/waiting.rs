@@ -295,3 +295,51 @@ fn b05_a_timer_that_is_late_takes_nothing_from_who_could_go_at_its_deadline() {
     assert!(matches!(unlucky.run(), Some(Err(Denied::RateLimited { .. }))));
     assert_eq!(bucket.limiter().inspect_at(time.now()).level, 1);
 }
+
+#[test]
+fn b06_who_minds_the_time_for_all_is_not_busy_where_no_clock_knows_the_turn() {
+    use core::sync::atomic::{AtomicBool, Ordering};
+    use sluicegate_runtime::Grantor;
+
+    /// Tokens, for as long as something else lets them be had that no clock knows of.
+    struct Gated(TokenBucket<()>, AtomicBool);
+    impl Gated {
+        fn is_open(&self) -> Result<(), Denied> {
+            if self.1.load(Ordering::Relaxed) { Ok(()) } else { Err(Denied::ConcurrencyLimited) }
+        }
+    }
+    impl Grantor for Gated {
+        type Grant = Admitted;
+        fn take_at(&self, now: Nanos, cost: u64) -> Result<Admitted, Denied> {
+            self.is_open().and_then(|()| self.0.take_at(now, cost))
+        }
+        fn peek_at(&self, now: Nanos, cost: u64) -> Result<(), Denied> {
+            self.is_open().and_then(|()| Grantor::peek_at(&self.0, now, cost))
+        }
+        fn earliest_at(&self, now: Nanos, total: u128) -> Option<Nanos> {
+            Grantor::earliest_at(&self.0, now, total)
+        }
+        fn give_back(&self, cost: u64, _: Admitted) {
+            self.0.refund(cost);
+        }
+    }
+    let time = ManualRuntime::<RawMutex>::new();
+    let gated = Gated(TokenBucket::with_limit(quota!("10/1s").into(), ()), AtomicBool::new(true));
+    let queued = Arc::new(Queued::<_, _, RawMutex, Growing>::new(gated, time.clone(), WaitOptions::new()));
+    queued.try_acquire(10).unwrap();
+    let mut head = Waiter::waiting(queued.acquire_owned(1));
+    let mut second = Waiter::waiting(queued.acquire_owned(1));
+    queued.limiter().1.store(false, Ordering::Relaxed);
+    for _ in 0..3 {
+        // Past its turn and the relief.
+        time.advance(Duration::from_secs(1));
+        for waiter in [&mut head, &mut second] {
+            assert!(waiter.run_once().is_none());
+            assert!(!waiter.is_woken(), "it looks again and again");
+        }
+    }
+    queued.limiter().1.store(true, Ordering::Relaxed);
+    queued.recheck();
+    assert!(granted(head.run()) && granted(second.run()));
+    assert_eq!((queued.waiters(), time.sleepers()), (0, 0));
+}

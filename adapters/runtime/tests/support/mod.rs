@@ -42,13 +42,30 @@ impl<F: Future> Waiter<F> {
         self.future.as_mut().poll(&mut Context::from_waker(&waker))
     }
 
+    /// Whether it was woken since it was polled last by `run`.
+    pub(crate) fn is_woken(&self) -> bool {
+        self.woken.0.load(Ordering::Relaxed) > 0
+    }
+
     /// Polls as an executor would: only when woken.
     pub(crate) fn run(&mut self) -> Option<F::Output> {
-        while self.woken.0.swap(0, Ordering::Relaxed) > 0 {
-            if let Poll::Ready(output) = self.poll() {
-                return Some(output);
+        while self.is_woken() {
+            let output = self.run_once();
+            if output.is_some() {
+                return output;
             }
         }
         None
+    }
+
+    /// The same, once at most.
+    pub(crate) fn run_once(&mut self) -> Option<F::Output> {
+        if self.woken.0.swap(0, Ordering::Relaxed) == 0 {
+            return None;
+        }
+        match self.poll() {
+            Poll::Ready(output) => Some(output),
+            Poll::Pending => None,
+        }
     }
 }
