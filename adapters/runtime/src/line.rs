@@ -39,6 +39,8 @@ pub enum Place<G> {
         cost: u64,
         /// What it is told.
         answer: Result<G, Denied>,
+        /// Whether what was granted counts as taken, though it was not fetched.
+        is_kept: bool,
     },
 }
 
@@ -205,7 +207,9 @@ impl<S: Room, G> Line<S, G> {
         };
         let next = self.queue.next_wake_with(now, |cost| grantor.peek_at(now, cost));
         let number = self.queue.payload(head).copied();
-        if polled.is_some_and(|(polled, is_in_charge)| is_in_charge || number == Some(polled)) {
+        // Whose own wait is over sleeps for nobody.
+        let waits = |polled| matches!(self.places.get(polled), Some(Place::Waiting { .. }));
+        if polled.is_some_and(|(polled, is_in_charge)| number == Some(polled) || is_in_charge && waits(polled)) {
             self.timed = next.map(|at| (head, at));
             return next.map_or(Next::Woken, Next::Until);
         }
@@ -220,8 +224,17 @@ impl<S: Room, G> Line<S, G> {
         Next::Woken
     }
 
-    /// Fetches the answer, or leaves a waker for it.
-    pub(crate) fn fetch(&mut self, number: u32, current: &Waker) -> Poll<(Nanos, Result<G, Denied>)> {
+    pub(crate) fn is_over(&self, number: u32) -> bool {
+        matches!(self.places.get(number), Some(Place::Over { .. }))
+    }
+
+    /// Fetches the answer, or leaves a waker for it. What is fetched counts as taken.
+    pub(crate) fn fetch<L: Grantor<Grant = G> + ?Sized>(
+        &mut self,
+        number: u32,
+        grantor: &L,
+        current: &Waker,
+    ) -> Poll<(Nanos, Result<G, Denied>)> {
         match self.places.get_mut(number) {
             Some(Place::Waiting { waker, .. }) => {
                 match waker {
@@ -231,23 +244,53 @@ impl<S: Room, G> Line<S, G> {
                 Poll::Pending
             }
             _ => match self.free_place(number) {
-                Place::Over { at, answer, .. } => Poll::Ready((at, answer)),
+                Place::Over { at, cost, answer, is_kept } => {
+                    if let (Ok(grant), false) = (&answer, is_kept) {
+                        grantor.keep(cost, grant);
+                    }
+                    Poll::Ready((at, answer))
+                }
                 // A place belongs to one waiter, which gives it up when it has fetched its answer.
                 _ => Poll::Ready((Nanos::ZERO, Err(Denied::Closed))),
             },
         }
     }
 
-    /// Gives up a place, and returns what its waiter was granted and has not fetched.
-    pub(crate) fn leave(&mut self, number: u32) -> Option<(Nanos, u64, G)> {
-        match self.free_place(number) {
+    /// Counts as taken what was granted and not fetched: what is held for one that is never polled again would be in the way of
+    /// others for good. O(places), for those who have found somebody stuck.
+    pub(crate) fn keep_unfetched<L: Grantor<Grant = G> + ?Sized>(&mut self, grantor: &L) {
+        let mut number = 0;
+        while let Some(place) = self.places.get_mut(number) {
+            if let Place::Over { cost, answer: Ok(grant), is_kept, .. } = place {
+                if !core::mem::replace(is_kept, true) {
+                    grantor.keep(*cost, grant);
+                }
+            }
+            number += 1;
+        }
+    }
+
+    /// Gives up a place, and gives back what its waiter was granted and has not fetched: by what is returned, with the lock open.
+    pub(crate) fn leave<L: Grantor<Grant = G> + ?Sized>(
+        &mut self,
+        number: u32,
+    ) -> Option<impl FnOnce(&L) + use<S, G, L>> {
+        let (at, cost, grant, is_kept) = match self.free_place(number) {
             Place::Waiting { ticket, .. } => {
                 self.queue.cancel(ticket);
-                None
+                return None;
             }
-            Place::Over { at, cost, answer } => answer.ok().map(|grant| (at, cost, grant)),
-            Place::Free(_) => None,
-        }
+            Place::Over { at, cost, answer, is_kept } => (at, cost, answer.ok()?, is_kept),
+            Place::Free(_) => return None,
+        };
+        Some(move |grantor: &L| {
+            if is_kept {
+                grantor.tell(at, cost, Ok(&grant));
+                grantor.give_back(cost, grant);
+            } else {
+                grantor.let_go(at, cost, grant);
+            }
+        })
     }
 
     /// Ends all waits, as far as `news` can take it, and all to come; tells whether that was all of them.
@@ -265,7 +308,7 @@ impl<S: Room, G> Line<S, G> {
             if let Place::Waiting { cost, waker, .. } = place {
                 let cost = *cost;
                 news.wake(waker.take());
-                *place = Place::Over { at, cost, answer };
+                *place = Place::Over { at, cost, answer, is_kept: false };
             }
         }
     }

@@ -58,7 +58,8 @@ impl WaitOptions {
     /// somebody calls the limiter. So each waiter also sleeps until this long after the turn that it expects when it comes, and from
     /// then on minds the time as if it were at the head: however many are stuck ahead of it, it waits no longer than twice
     /// what it expected and this. In good order that sleep never ends. `None` leaves it out: one timer in all, and whoever waits
-    /// behind a waiter that is never polled again waits until any call of the limiter.
+    /// behind a waiter that is never polled again waits until any call of the limiter; and what an
+    /// [`AdjustableBucket`](sluicegate_core::AdjustableBucket) holds for that one stays held.
     pub const fn relief(mut self, after: Option<Duration>) -> Self {
         self.relief = after;
         self

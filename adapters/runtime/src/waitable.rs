@@ -123,10 +123,15 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Waitable for Queued<L, R, M, 
         let mut news = News::none();
         let mut line = self.line.lock();
         let now = self.runtime.now();
-        let is_all = line.let_go(now, &self.limiter, &mut news);
-        let next = line.mind_time(now, &self.limiter, Some((place, is_in_charge)), &mut news);
         let cost = line.cost(place);
-        let fetched = line.fetch(place, waker);
+        // What it learns of counts as taken before those behind it are looked at: what is held has no time to come back.
+        let early = line.is_over(place).then(|| line.fetch(place, &self.limiter, waker));
+        let is_all = line.let_go(now, &self.limiter, &mut news);
+        if is_in_charge {
+            line.keep_unfetched(&self.limiter);
+        }
+        let fetched = early.unwrap_or_else(|| line.fetch(place, &self.limiter, waker));
+        let next = line.mind_time(now, &self.limiter, Some((place, is_in_charge)), &mut news);
         self.unlock(line);
         news.tell();
         if !is_all {
@@ -134,9 +139,6 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Waitable for Queued<L, R, M, 
         }
         match (fetched, next) {
             (Poll::Ready((at, answer)), _) => {
-                if let Ok(grant) = &answer {
-                    self.limiter.keep(cost, grant);
-                }
                 self.limiter.tell(at, cost, answer.as_ref().map_err(|denied| *denied));
                 Looked::Over(answer)
             }
@@ -147,10 +149,10 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Waitable for Queued<L, R, M, 
 
     fn leave(&self, place: u32) {
         let mut line = self.line.lock();
-        let granted = line.leave(place);
+        let lost = line.leave(place);
         self.unlock(line);
-        if let Some((at, cost, grant)) = granted {
-            self.limiter.let_go(at, cost, grant);
+        if let Some(give_back) = lost {
+            give_back(&self.limiter);
         }
         self.recheck();
     }
