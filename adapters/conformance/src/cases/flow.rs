@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
 
 use sluicegate_runtime::{
-    Clock, ConcurrencyLimit, PER_SECOND, Paced, Pacing, Permits, Queued, Rate, Runtime, WaitOptions, quota,
+    Clock, ConcurrencyLimit, Denied, PER_SECOND, Paced, Pacing, Permits, Queued, Rate, Runtime, WaitOptions, quota,
 };
 
 use crate::executor::Executor;
@@ -98,4 +98,52 @@ pub async fn c17_a_permit_that_nobody_fetches_goes_to_the_next<E: Executor>(runt
     assert_eq!((in_flight.usage().in_use, in_flight.waiters()), (1, 0));
     permit.success();
     assert_eq!(in_flight.usage().in_use, 0);
+}
+
+/// It says that too much is in use, and holds nothing; those behind it move up. One that is released in time is had in time.
+pub async fn c17_a_timeout_ends_the_wait_for_a_permit<E: Executor>(runtime: E::Runtime) {
+    let in_flight = in_flight::<E>(&runtime, 3);
+    let begin = runtime.now();
+    let (first, second) = (in_flight.try_acquire_permit(1).expect("three"), in_flight.try_acquire_permit(1));
+    let zero = at_once(in_flight.acquire_permit_timeout(2, Duration::ZERO)).await.map(|permit| permit.map(drop));
+    assert_eq!(zero, Some(Err(Denied::ConcurrencyLimited)));
+    let large = in_flight.acquire_permit_timeout_owned(3, Duration::from_millis(1_500));
+    let large = start::<E, _>(&runtime, large).await;
+    let small = start::<E, _>(&runtime, in_flight.acquire_permit_owned(1)).await;
+    let patient = in_flight.acquire_permit_timeout_owned(2, Duration::from_secs(4));
+    let patient = start::<E, _>(&runtime, patient).await;
+    settle::<E>(&runtime).await;
+    assert_eq!(in_flight.waiters(), 3, "the large one is not overtaken");
+    let large = large.await;
+    assert_eq!(large.with.map(drop), Err(Denied::ConcurrencyLimited));
+    assert_on_time::<E>(large.at, begin + Duration::from_millis(1_500));
+    let small = small.await;
+    assert_on_time::<E>(small.at, large.at);
+    assert_eq!((in_flight.usage().in_use, in_flight.waiters()), (3, 1));
+    drop((first, second));
+    let patient = patient.await;
+    assert_on_time::<E>(patient.at, small.at);
+    assert_eq!(in_flight.usage().in_use, 3);
+    drop((small.with, patient.with));
+    assert_eq!((in_flight.usage().in_use, in_flight.waiters()), (0, 0));
+}
+
+/// And a limit that is below what somebody waits for ends its wait.
+pub async fn c08_waiters_for_permits_see_a_limit_at_once<E: Executor>(runtime: E::Runtime) {
+    let in_flight = in_flight::<E>(&runtime, 2);
+    let _held = in_flight.try_acquire_permit(2).expect("two");
+    let large = start::<E, _>(&runtime, in_flight.acquire_permit_owned(2)).await;
+    let small = start::<E, _>(&runtime, in_flight.acquire_permit_owned(1)).await;
+    settle::<E>(&runtime).await;
+    let now = runtime.now();
+    in_flight.set_limit(1);
+    let large = large.await;
+    assert_eq!((large.at, large.with.map(drop)), (now, Err(Denied::CostExceedsLimit { cost: 2, limit: 1 })));
+    settle::<E>(&runtime).await;
+    assert_eq!(in_flight.waiters(), 1);
+    let now = runtime.now();
+    in_flight.set_limit(3);
+    let small = small.await;
+    assert_eq!(small.at, now);
+    assert!(small.with.is_ok());
 }

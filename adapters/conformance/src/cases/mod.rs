@@ -2,20 +2,30 @@
 
 #![allow(clippy::missing_panics_doc, reason = "a case panics when its promise is broken")]
 
+mod bounds;
 mod changing;
 mod flow;
 mod hints;
 mod idle;
+mod keyed;
 mod leaving;
 mod order;
+mod pacing;
 mod racing;
+mod sliding;
+mod stuck;
 mod waiting;
 
+pub use bounds::*;
 pub use changing::*;
 pub use flow::*;
 pub use hints::*;
 pub use idle::*;
+pub use keyed::*;
 pub use leaving::*;
 pub use order::*;
+pub use pacing::*;
 pub use racing::*;
+pub use sliding::*;
+pub use stuck::*;
 pub use waiting::*;
