@@ -42,7 +42,7 @@ pub use doors::{
     Counter, Held, Kind, Pacer, Permits, Seat, Taken, Tree, Window,
 };
 pub use lock::{ModelLock, ModelMutex};
-pub use queue::{Queue, RuntimeBucket, RuntimePermits, Wait, Waiter};
+pub use queue::{Queue, RuntimeBucket, RuntimePermits, Wait, Waiter, Ways};
 pub use shim::{Bound, model, models, race2, race3};
 pub use store::{CoreStore, Parity, ParityHasher, Served, Store};
 

@@ -22,7 +22,14 @@ pub trait Queue: Send + Sync + 'static {
     /// What was granted.
     type Held: Send + 'static;
     /// One of which all is free, for which nobody waits, and whose locks were used. A bucket gets a token a second.
-    fn new(limit: u64) -> Self;
+    fn with(limit: u64, ways: Ways) -> Self;
+    /// The same with nothing out of the ordinary.
+    fn new(limit: u64) -> Self
+    where
+        Self: Sized,
+    {
+        Self::with(limit, Ways::default())
+    }
     /// Takes `cost` now, or nothing.
     fn try_acquire(&self, cost: u64) -> Option<Self::Held>;
     /// Waits for `cost`, for no longer than so many seconds.
@@ -37,6 +44,17 @@ pub trait Queue: Send + Sync + 'static {
     fn free(&self) -> u64;
     /// How many sleep.
     fn sleepers(&self) -> usize;
+}
+
+/// How a queue treats those who wait.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ways {
+    /// How many seconds after its turn a waiter minds the time for all.
+    pub relief: Option<u64>,
+    /// How many wait at most; the oldest of them makes room.
+    pub bound: Option<u64>,
+    /// Whether the newest goes first.
+    pub is_newest_first: bool,
 }
 
 /// A wait that has not begun.
@@ -109,10 +127,10 @@ pub struct RuntimeBucket(Arc<Queued<TokenBucket<()>, Time, ModelMutex, Growing>>
 impl Queue for RuntimeBucket {
     type Held = (u64, Admitted);
 
-    fn new(limit: u64) -> Self {
+    fn with(limit: u64, ways: Ways) -> Self {
         let rate = Rate::new(1, PER_SECOND).expect("one a second is a rate");
         let quota = Quota::new(rate).and_then(|quota| quota.burst(limit)).expect("a few tokens are a quota");
-        Self(used(Queued::new(TokenBucket::with_limit(quota.into(), ()), Time::new(), options())))
+        Self(used(Queued::new(TokenBucket::with_limit(quota.into(), ()), Time::new(), options(ways))))
     }
 
     fn try_acquire(&self, cost: u64) -> Option<Self::Held> {
@@ -155,9 +173,9 @@ pub struct RuntimePermits(Arc<Queued<Permits, Time, ModelMutex, Growing>>);
 impl Queue for RuntimePermits {
     type Held = WaitedPermit<Arc<Queued<Permits, Time, ModelMutex, Growing>>>;
 
-    fn new(limit: u64) -> Self {
+    fn with(limit: u64, ways: Ways) -> Self {
         let limit = ConcurrencyLimit::new(limit.try_into().expect("a few permits"));
-        Self(used(Queued::new(limit.into(), Time::new(), options())))
+        Self(used(Queued::new(limit.into(), Time::new(), options(ways))))
     }
 
     fn try_acquire(&self, cost: u64) -> Option<Self::Held> {
@@ -200,8 +218,12 @@ fn used<L: Grantor>(queued: Queued<L, Time, ModelMutex, Growing>) -> Arc<Queued<
     Arc::new(queued)
 }
 
-const fn options() -> WaitOptions {
-    WaitOptions::new().relief(None)
+fn options(ways: Ways) -> WaitOptions {
+    let options = WaitOptions::new().relief(ways.relief.map(Duration::from_secs)).newest_first(ways.is_newest_first);
+    match ways.bound {
+        Some(bound) => options.bound(bound.try_into().expect("a few waiters")).evict_oldest(true),
+        None => options,
+    }
 }
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use sluicegate_core::Denied;
 
-use crate::{Queue, Waiter, promise, race2, race3};
+use crate::{Queue, Waiter, Ways, promise, race2, race3};
 
 /// All there is comes back while somebody begins to wait for it: it is not left there unseen.
 pub fn give_back_against_beginning<Q: Queue>() {
@@ -210,6 +210,103 @@ pub fn head_leaves_against_the_turn<Q: Queue>() {
     second.run();
     promise!(second.is_granted(), "its token has come, and nobody told it");
     promise!(queue.free() == 0 && queue.sleepers() == 0, "{} free, {} sleep", queue.free(), queue.sleepers());
+}
+
+/// All there is comes back while the only place to wait in is taken by a newer one: one of the two gets it, and the older one does not
+/// wait in vain.
+pub fn eviction_against_give_back<Q: Queue>() {
+    let queue = Arc::new(Q::with(1, Ways { bound: Some(1), ..Ways::default() }));
+    let held = take(&*queue, 1);
+    let mut oldest = begin(&*queue, 1);
+    let (mut newest, ()) = race2(&queue, |queue| begin(queue, 1), |queue| queue.give_back(held));
+    run(&mut [&mut oldest, &mut newest]);
+    let is_full = oldest.answer() == Some(Err(Denied::QueueFull));
+    promise!(oldest.is_granted() || is_full, "it has no place, and was not told: {oldest:?}");
+    promise!(oldest.is_granted() != newest.is_granted(), "one has it: {oldest:?}, {newest:?}");
+    promise!(queue.free() == 0, "{} is free as well", queue.free());
+}
+
+/// Two come at once where one may wait, and one is there: two of the three make room for the third, which gets what comes back.
+pub fn eviction_against_eviction<Q: Queue>() {
+    let queue = Arc::new(Q::with(1, Ways { bound: Some(1), ..Ways::default() }));
+    let held = take(&*queue, 1);
+    let mut oldest = begin(&*queue, 1);
+    let (mut a, mut b) = race2(&queue, |queue| begin(queue, 1), |queue| begin(queue, 1));
+    queue.give_back(held);
+    run(&mut [&mut oldest, &mut a, &mut b]);
+    let told = [&oldest, &a, &b].map(Waiter::answer);
+    let full = told.iter().filter(|told| **told == Some(Err(Denied::QueueFull))).count();
+    promise!(told[0] == Some(Err(Denied::QueueFull)) && full == 2, "two make room: {told:?}");
+    promise!(a.is_granted() || b.is_granted(), "what came back is lost: {told:?}");
+}
+
+/// Where the newest goes first, one comes that waits for less than the head, which sleeps until its own turn: somebody minds the time
+/// of the newer one, and afterwards that of the older.
+pub fn newest_first_against_the_timer<Q: Queue>() {
+    let queue = Arc::new(Q::with(2, Ways { is_newest_first: true, ..Ways::default() }));
+    take(&*queue, 2);
+    let mut old = begin(&*queue, 2);
+    let run_old = |_: &Q| {
+        old.run();
+        old
+    };
+    let (mut old, (), mut newest) = race3(&queue, run_old, Q::tick, |queue| begin(queue, 1));
+    run(&mut [&mut newest, &mut old]);
+    promise!(newest.is_granted(), "its token has come, and nobody told it");
+    promise!(old.answer().is_none() && queue.sleepers() == 1, "one minds the time, and {} do", queue.sleepers());
+    queue.tick();
+    queue.tick();
+    old.run();
+    promise!(old.is_granted(), "its tokens have come, and nobody told it");
+    promise!(queue.free() == 0 && queue.sleepers() == 0, "{} free, {} sleep", queue.free(), queue.sleepers());
+}
+
+/// The head is never polled again. The second one is relieved while somebody calls the limiter: the second has its token
+/// then, and the third, which waits for its turn, is told of it.
+pub fn relief_against_a_call<Q: Queue>() {
+    let queue = Arc::new(Q::with(3, Ways { relief: Some(1), ..Ways::default() }));
+    take(&*queue, 3);
+    let nothing = take(&*queue, 0);
+    let (stuck, mut second, mut third) = (begin(&*queue, 1), begin(&*queue, 1), begin(&*queue, 2));
+    queue.tick();
+    queue.tick();
+    let tick_and_run = |queue: &Q| {
+        queue.tick();
+        second.run();
+        second
+    };
+    let (mut second, ()) = race2(&queue, tick_and_run, |queue| queue.give_back(nothing));
+    run(&mut [&mut second, &mut third]);
+    promise!(second.is_granted(), "its relief has passed, and it waits");
+    promise!(third.answer().is_none(), "nothing has come yet: {third:?}");
+    queue.tick();
+    third.run();
+    promise!(third.is_granted(), "its tokens have come, and nobody told it");
+    promise!(queue.free() == 0, "{} is free as well", queue.free());
+    drop(stuck);
+    promise!(queue.free() == 1, "what the stuck one had is back, and {} is free", queue.free());
+    promise!(queue.sleepers() == 0, "nobody waits, and {} sleep", queue.sleepers());
+}
+
+/// Two at the head are never polled again, and another caller may take what is there for them and the third before that one is
+/// relieved: it minds the time of all until it has its own token.
+pub fn relief_against_barging<Q: Queue>() {
+    let queue = Arc::new(Q::with(3, Ways { relief: Some(1), ..Ways::default() }));
+    take(&*queue, 3);
+    let (_stuck, _too, mut third) = (begin(&*queue, 1), begin(&*queue, 1), begin(&*queue, 1));
+    (0..3).for_each(|_| queue.tick());
+    let tick_and_run = |queue: &Q| {
+        queue.tick();
+        third.run();
+        third
+    };
+    let (mut third, barged) = race2(&queue, tick_and_run, |queue| queue.try_acquire(3));
+    for _ in 0..3 {
+        queue.tick();
+        third.run();
+    }
+    promise!(third.is_granted(), "its token has come, and nobody told it; barged: {}", barged.is_some());
+    promise!(queue.sleepers() == 0, "nobody waits, and {} sleep", queue.sleepers());
 }
 
 fn take<Q: Queue>(queue: &Q, cost: u64) -> Q::Held {

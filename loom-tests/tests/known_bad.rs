@@ -182,6 +182,18 @@ planted! { CompactQueue: QueueFlaws;
     queue_expires_by_an_old_look: EXPIRES_BY_AN_OLD_LOOK in waiting::timeout_against_give_back within 2;
     /// The head sleeps until what came back would have come by itself.
     queue_lets_the_head_sleep: LETS_THE_HEAD_SLEEP in waiting::give_back_against_the_timer within 2;
+    /// It waits in a line that it is not in.
+    queue_evicts_untold: EVICTS_UNTOLD in waiting::eviction_against_give_back within 2;
+    /// It is granted what comes back between the look and the eviction, and that is lost.
+    queue_evicts_by_an_old_look: EVICTS_BY_AN_OLD_LOOK in waiting::eviction_against_give_back within 2;
+    /// Two see the same one, and there is one more than may be.
+    queue_evicts_one_twice: EVICTS_BY_AN_OLD_LOOK in waiting::eviction_against_eviction within 2;
+    /// The older one sleeps for longer.
+    queue_leaves_time_to_another: LEAVES_TIME_TO_ANOTHER in waiting::newest_first_against_the_timer within 2;
+    /// Who stands at the head will not look, and the one that would has looked.
+    queue_is_relieved_once: IS_RELIEVED_ONCE in waiting::relief_against_barging within 2;
+    /// The next one is taken for one whose time is minded.
+    queue_keeps_the_time: KEEPS_THE_TIME in waiting::relief_against_a_call within 2;
 }
 
 planted! { CompactStore: StoreFlaws;

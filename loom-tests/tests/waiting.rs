@@ -111,3 +111,39 @@ fn b06_head_leaves_and_time_is_minded() {
 fn b06_head_leaves_against_the_turn() {
     model(Bound::preemptions(3), waiting::head_leaves_against_the_turn::<RuntimeBucket>);
 }
+
+// 2 threads, up to 3 preemptions.
+#[test]
+fn c05_eviction_against_give_back() {
+    model(Bound::preemptions(3), waiting::eviction_against_give_back::<RuntimeBucket>);
+}
+
+// 2 threads, up to 3 preemptions.
+#[test]
+fn c05_eviction_against_release() {
+    model(Bound::preemptions(3), waiting::eviction_against_give_back::<RuntimePermits>);
+}
+
+// 2 threads, up to 3 preemptions.
+#[test]
+fn c05_eviction_against_eviction() {
+    model(Bound::preemptions(3), waiting::eviction_against_eviction::<RuntimeBucket>);
+}
+
+// 3 threads, every interleaving.
+#[test]
+fn b07_newest_first_against_the_timer() {
+    model(Bound::NONE, waiting::newest_first_against_the_timer::<RuntimeBucket>);
+}
+
+// 2 threads, up to 3 preemptions.
+#[test]
+fn b06_relief_against_a_call() {
+    model(Bound::preemptions(3), waiting::relief_against_a_call::<RuntimeBucket>);
+}
+
+// 2 threads, up to 3 preemptions.
+#[test]
+fn b06_relief_against_barging() {
+    model(Bound::preemptions(3), waiting::relief_against_barging::<RuntimeBucket>);
+}

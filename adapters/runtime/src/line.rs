@@ -224,10 +224,6 @@ impl<S: Room, G> Line<S, G> {
         Next::Woken
     }
 
-    pub(crate) fn is_over(&self, number: u32) -> bool {
-        matches!(self.places.get(number), Some(Place::Over { .. }))
-    }
-
     /// Fetches the answer, or leaves a waker for it. What is fetched counts as taken.
     pub(crate) fn fetch<L: Grantor<Grant = G> + ?Sized>(
         &mut self,

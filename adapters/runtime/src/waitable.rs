@@ -123,14 +123,13 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Waitable for Queued<L, R, M, 
         let mut news = News::none();
         let mut line = self.line.lock();
         let now = self.runtime.now();
-        let cost = line.cost(place);
-        // What it learns of counts as taken before those behind it are looked at: what is held has no time to come back.
-        let early = line.is_over(place).then(|| line.fetch(place, &self.limiter, waker));
         let is_all = line.let_go(now, &self.limiter, &mut news);
         if is_in_charge {
             line.keep_unfetched(&self.limiter);
         }
-        let fetched = early.unwrap_or_else(|| line.fetch(place, &self.limiter, waker));
+        let cost = line.cost(place);
+        // What it learns of counts as taken before the next turn is looked for: what is held has no time to come back.
+        let fetched = line.fetch(place, &self.limiter, waker);
         let next = line.mind_time(now, &self.limiter, Some((place, is_in_charge)), &mut news);
         self.unlock(line);
         news.tell();

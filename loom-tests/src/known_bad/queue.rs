@@ -14,7 +14,7 @@ use sluicegate_core::Denied;
 
 use crate::lock::ModelMutex;
 use crate::shim::{AtomicU64, fence};
-use crate::{Queue, Wait};
+use crate::{Queue, Wait, Ways};
 
 /// Bugs that a queue may have, one type each.
 pub trait QueueFlaws: Send + Sync + 'static {
@@ -34,6 +34,16 @@ pub trait QueueFlaws: Send + Sync + 'static {
     const EXPIRES_BY_AN_OLD_LOOK: bool = false;
     /// Whoever gives back too little for the head lets it sleep as long as before.
     const LETS_THE_HEAD_SLEEP: bool = false;
+    /// Whoever makes room is not told.
+    const EVICTS_UNTOLD: bool = false;
+    /// Sees who is to make room, and has it make room after locking the line again.
+    const EVICTS_BY_AN_OLD_LOOK: bool = false;
+    /// Who comes to stand at the head sleeps for nobody while another one sleeps already.
+    const LEAVES_TIME_TO_ANOTHER: bool = false;
+    /// Whoever is relieved looks once, and does not mind the time for those ahead of it.
+    const IS_RELIEVED_ONCE: bool = false;
+    /// Whoever was relieved and goes counts as one who minds the time.
+    const KEEPS_THE_TIME: bool = false;
 }
 
 /// A bucket's word beside a list of who waits. Time is counted in seconds, and a token comes a second.
@@ -41,6 +51,7 @@ pub struct CompactQueue<F>(Arc<Parts<F>>);
 
 struct Parts<F> {
     limit: u64,
+    ways: Ways,
     now: AtomicU64,
     /// The second at which everything will have come back.
     full_at: AtomicU64,
@@ -57,12 +68,15 @@ struct Line {
     waiters: Vec<Waiting>,
     over: Vec<(Number, u64, Result<(), Denied>)>,
     woken: Vec<Waker>,
+    /// For whom somebody minds the time who is not at the head.
+    minded: Option<Number>,
 }
 
 struct Waiting {
     number: Number,
     cost: u64,
     deadline: Option<u64>,
+    relief: Option<u64>,
     asleep_until: Option<u64>,
     waker: Waker,
 }
@@ -130,13 +144,26 @@ impl<F: QueueFlaws> Parts<F> {
     fn mind_time(&self, line: &mut Line, polled: Option<Number>) {
         let now = self.now.load(Acquire);
         let deadline = line.waiters.iter().filter_map(|waiter| waiter.deadline).min();
-        let Some(head) = line.waiters.first_mut() else { return };
+        let Some(head) = line.waiters.first() else { return };
         let turn = (self.full_at.load(Acquire).max(now) + head.cost).saturating_sub(self.limit);
         let next = deadline.map_or(turn, |deadline| turn.min(deadline));
-        if polled == Some(head.number) {
-            head.asleep_until = Some(next);
-        } else if !F::LETS_THE_HEAD_SLEEP && head.asleep_until.is_none_or(|at| at > next) {
-            line.woken.push(head.waker.clone());
+        let (head, is_minded) = (head.number, line.minded == Some(head.number));
+        let sleeps = |waiter: &Waiting| waiter.number != head && waiter.asleep_until.is_some();
+        let is_left = F::LEAVES_TIME_TO_ANOTHER && line.waiters.iter().any(sleeps);
+        for waiter in &mut line.waiters {
+            let is_relieved = waiter.relief.is_some_and(|relief| relief <= now);
+            if polled == Some(waiter.number) {
+                waiter.asleep_until = match waiter.number == head && !is_left {
+                    true => Some(next),
+                    false if is_relieved && !F::IS_RELIEVED_ONCE => Some(next),
+                    false if is_relieved => None,
+                    false => waiter.relief,
+                };
+            } else if waiter.number == head && !is_minded && !F::LETS_THE_HEAD_SLEEP {
+                if waiter.asleep_until.is_none_or(|at| at > next) {
+                    line.woken.push(waiter.waker.clone());
+                }
+            }
         }
     }
 
@@ -144,13 +171,26 @@ impl<F: QueueFlaws> Parts<F> {
         if F::JOINS_A_CLOSED_LINE && self.locked(|line| line.is_closed) {
             return None;
         }
+        let seen = match F::EVICTS_BY_AN_OLD_LOOK {
+            true => self.locked(|line| self.who_makes_room(line)),
+            false => None,
+        };
         self.locked(|line| {
             if line.is_closed && !F::JOINS_A_CLOSED_LINE {
                 return None;
             }
+            if let Some(number) = if F::EVICTS_BY_AN_OLD_LOOK { seen } else { self.who_makes_room(line) } {
+                line.evict(number, F::EVICTS_UNTOLD);
+            }
             line.next += 1;
-            let (number, deadline) = (line.next, timeout.map(|timeout| self.now.load(Acquire) + timeout));
-            line.waiters.push(Waiting { number, cost, deadline, asleep_until: None, waker: waker.clone() });
+            let (number, now) = (line.next, self.now.load(Acquire));
+            let deadline = timeout.map(|timeout| now + timeout);
+            let ahead: u64 = line.waiters.iter().map(|waiter| waiter.cost).sum();
+            let turn = (self.full_at.load(Acquire).max(now) + ahead + cost).saturating_sub(self.limit).max(now);
+            let relief = self.ways.relief.map(|after| turn + after);
+            let place = if self.ways.is_newest_first { 0 } else { line.waiters.len() };
+            let waiter = Waiting { number, cost, deadline, relief, asleep_until: None, waker: waker.clone() };
+            line.waiters.insert(place, waiter);
             if F::JOINS_BLINDLY {
                 self.mind_time(line, Some(number));
             }
@@ -173,7 +213,13 @@ impl<F: QueueFlaws> Parts<F> {
             }
         }
         self.locked(|line| {
+            let now = self.now.load(Acquire);
+            let is_relieved = |waiter: &Waiting| waiter.number == number && waiter.relief.is_some_and(|at| at <= now);
+            let is_in_charge = line.waiters.iter().any(is_relieved);
             self.let_go(line);
+            if F::KEEPS_THE_TIME && is_in_charge {
+                line.minded = line.waiters.first().map(|head| head.number);
+            }
             self.mind_time(line, Some(number));
             let waiting = line.waiters.iter_mut().find(|waiter| waiter.number == number);
             match waiting {
@@ -184,6 +230,12 @@ impl<F: QueueFlaws> Parts<F> {
                 None => line.remove(number).map(|(_, answer)| answer),
             }
         })
+    }
+
+    /// The oldest, if there are as many as may be.
+    fn who_makes_room(&self, line: &Line) -> Option<Number> {
+        let is_full = self.ways.bound.is_some_and(|bound| line.waiters.len() as u64 >= bound);
+        line.waiters.iter().map(|waiter| waiter.number).min().filter(|_| is_full)
     }
 
     fn leave(&self, number: Number) {
@@ -205,6 +257,17 @@ impl Line {
             any = true;
         }
         any
+    }
+
+    /// Has one make room, whether it waits or not.
+    fn evict(&mut self, number: Number, untold: bool) {
+        self.over.retain(|(over, ..)| *over != number);
+        if let Some(place) = self.waiters.iter().position(|waiter| waiter.number == number) {
+            self.end(place, Err(Denied::QueueFull));
+            if untold {
+                self.woken.pop();
+            }
+        }
     }
 
     fn end(&mut self, place: usize, answer: Result<(), Denied>) {
@@ -267,11 +330,12 @@ impl<F: QueueFlaws> Queue for CompactQueue<F> {
     /// The cost.
     type Held = u64;
 
-    fn new(limit: u64) -> Self {
+    fn with(limit: u64, ways: Ways) -> Self {
         let line = Mutex::new(Line::default());
         drop(line.lock());
         Self(Arc::new(Parts {
             limit,
+            ways,
             now: AtomicU64::new(START),
             full_at: AtomicU64::new(0),
             waiting: AtomicU64::new(0),
