@@ -210,6 +210,9 @@ pub async fn b09_nothing_is_left_of_a_key_that_nobody_waits_for<E: Executor>(run
     assert_eq!((keys.waited_for(), counted.sleeps()), (3, 3));
     assert!((&mut served).await.is_ok());
     assert_eq!((keys.waited_for(), counted.sleeps()), (2, 2), "it is over, and kept");
+    let mut hasty = Box::pin(keys.acquire_timeout(1, 1, Duration::ZERO));
+    assert!(is_rate_limited(at_once(&mut hasty).await));
+    assert_eq!((keys.waited_for(), counted.sleeps()), (2, 2), "nor has that one waited");
     assert!(keys.try_acquire(&2, 1).is_ok());
     assert!(is_rate_limited(Some((&mut late).await)));
     assert_eq!((keys.waited_for(), counted.sleeps()), (1, 1));
@@ -217,7 +220,7 @@ pub async fn b09_nothing_is_left_of_a_key_that_nobody_waits_for<E: Executor>(run
     assert_eq!(keys.waited_for(), 1, "it has not learnt of what it was granted");
     drop(granted);
     assert_eq!((keys.waited_for(), counted.sleeps()), (0, 0));
-    drop((served, late));
+    drop((served, late, hasty));
 }
 
 /// A hundred tasks wait for three keys, try, leave and time out, many of them at the same readings: each key's tokens are all
