@@ -20,6 +20,8 @@ mod clocked;
 pub mod counter;
 mod doors;
 pub mod hierarchy;
+mod key_queue;
+pub mod key_waiting;
 pub mod keyed;
 pub mod known_bad;
 mod lock;
@@ -41,7 +43,8 @@ pub use doors::{
     Adjustable, Answer, Bucket, CoreAdjustable, CoreBucket, CoreCounter, CorePacer, CorePermits, CoreTree, CoreWindow,
     Counter, Held, Kind, Pacer, Permits, Seat, Taken, Tree, Window,
 };
-pub use lock::{ModelLock, ModelMutex};
+pub use key_queue::{KeyQueue, RuntimeKeys};
+pub use lock::{ModelLock, ModelMutex, SteppedMutex};
 pub use queue::{Queue, RuntimeBucket, RuntimePermits, Wait, Waiter, Ways};
 pub use shim::{Bound, model, models, race2, race3};
 pub use store::{CoreStore, Parity, ParityHasher, Served, Store};

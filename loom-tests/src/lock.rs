@@ -139,5 +139,35 @@ impl fmt::Debug for ModelMutex {
     }
 }
 
+/// The same, but that others may come right after it was opened, before whoever has opened it does anything else: the model checker
+/// switches only where something modelled is done, and giving up a reference is not.
+#[derive(Debug)]
+pub struct SteppedMutex {
+    mutex: ModelMutex,
+    step: OnceLock<AtomicU64>,
+}
+
+// SAFETY: as the mutex.
+unsafe impl lock_api::RawMutex for SteppedMutex {
+    #[allow(clippy::declare_interior_mutable_const, reason = "the trait asks for it")]
+    const INIT: Self = Self { mutex: <ModelMutex as lock_api::RawMutex>::INIT, step: OnceLock::new() };
+
+    type GuardMarker = lock_api::GuardNoSend;
+
+    fn lock(&self) {
+        self.mutex.lock();
+    }
+
+    fn try_lock(&self) -> bool {
+        self.mutex.try_lock()
+    }
+
+    unsafe fn unlock(&self) {
+        // SAFETY: the caller has locked it.
+        unsafe { self.mutex.unlock() };
+        self.step.get_or_init(|| AtomicU64::new(0)).load(Ordering::Relaxed);
+    }
+}
+
 /// More than there are readers.
 const WRITER: u64 = 1 << 32;
