@@ -196,6 +196,21 @@ planted! { CompactQueue: QueueFlaws;
     queue_keeps_the_time: KEEPS_THE_TIME in waiting::relief_against_a_call within 2;
 }
 
+planted! { CompactKeys: KeyQueueFlaws;
+    /// Each of the two sees the other one still there.
+    key_queue_gives_up_late: GIVES_UP_LATE in key_waiting::two_leave_at_once within 2;
+    /// The last one takes the queue away that the next one waits in.
+    key_queue_joins_uncounted: JOINS_UNCOUNTED in key_waiting::last_leaves_against_joining within 2;
+    /// The last one saw somebody look, who does not take the queue away.
+    key_queue_looks_and_leaves_it: LOOKS_AND_LEAVES_IT in key_waiting::look_against_the_last_who_leaves within 2;
+    /// What came back before it had joined is left there.
+    key_queue_joins_blindly: JOINS_BLINDLY in key_waiting::give_back_against_joining within 2;
+    /// It left with what it was granted, and the second one waits for that.
+    key_queue_keeps_a_lost_grant: KEEPS_A_LOST_GRANT in key_waiting::give_back_against_leaving within 2;
+    /// There was no queue yet.
+    key_queue_closes_the_queue: CLOSES_THE_QUEUE in key_waiting::close_against_joining within 2;
+}
+
 planted! { CompactStore: StoreFlaws;
     /// Two first uses both find the key absent, and both add it.
     store_adds_unseen: ADDS_UNSEEN in keyed::first_use_of_two within 2;

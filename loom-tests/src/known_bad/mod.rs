@@ -8,6 +8,7 @@ mod bucket;
 mod clocked;
 mod counter;
 mod hierarchy;
+mod key_queue;
 mod keyed;
 mod pacer;
 mod permits;
@@ -19,6 +20,7 @@ pub use bucket::{BucketFlaws, CompactBucket};
 pub use clocked::{ClockedFlaws, CompactClocked};
 pub use counter::{CompactCounter, CounterFlaws};
 pub use hierarchy::{CompactTree, HierarchyFlaws};
+pub use key_queue::{CompactKeys, KeyQueueFlaws};
 pub use keyed::{CompactStore, StoreFlaws};
 pub use pacer::{CompactPacer, PacerFlaws, Slot};
 pub use permits::{CompactPermits, PermitFlaws};
@@ -34,6 +36,7 @@ impl BucketFlaws for Sound {}
 impl ClockedFlaws for Sound {}
 impl CounterFlaws for Sound {}
 impl HierarchyFlaws for Sound {}
+impl KeyQueueFlaws for Sound {}
 impl PacerFlaws for Sound {}
 impl PermitFlaws for Sound {}
 impl QueueFlaws for Sound {}
