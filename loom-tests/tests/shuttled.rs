@@ -18,15 +18,15 @@ use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::atomic::AtomicUsize;
 use shuttle::thread::{self, Thread};
 use sluicegate_core::{Admitted, Clock, Denied, Nanos, Quota, TokenBucket, quota};
-use sluicegate_runtime::{Grantor, Growing, ManualRuntime, Queued, WaitOptions};
+use sluicegate_runtime::{Grantor, Growing, ManualRuntime, Queued, QueuedKeyed, Store, WaitOptions};
 
 type Time = ManualRuntime<ShuttledMutex>;
 type Bucket = Queued<Watched, Time, ShuttledMutex, Growing>;
+type Keys = QueuedKeyed<Two, Time, ShuttledMutex>;
 
 /// Nobody looks by itself but whoever is in charge of time.
 fn bucket(quota: Quota) -> Arc<Bucket> {
-    let limiter = Watched { bucket: TokenBucket::with_limit(quota.into(), ()), point: AtomicUsize::new(0) };
-    Arc::new(Bucket::new(limiter, Time::new(), WaitOptions::new().relief(None)))
+    Arc::new(Bucket::new(Watched::new(quota), Time::new(), WaitOptions::new().relief(None)))
 }
 
 #[test]
@@ -124,16 +124,43 @@ fn closing_ends_every_wait_in_any_order() {
     });
 }
 
+#[test]
+fn b09_what_is_given_back_to_keys_is_all_there_and_no_queue_is_left_in_any_order() {
+    explore(|| {
+        let store = Two([Watched::new(quota!("1/1h burst 2")), Watched::new(quota!("1/1h burst 2"))]);
+        let keys = Arc::new(Keys::new(store, Time::new(), WaitOptions::new().relief(None)));
+        let run = |keys: &Keys| {
+            // Few, because a queue that is left is taken away by whoever comes later.
+            for _ in 0..2 {
+                let (key, cost) = (below(2), below(2) + 1);
+                let is_granted = match below(4) {
+                    0 => keys.try_acquire(&key, cost).is_ok(),
+                    1 | 2 => poll_and_leave(keys.acquire(key, cost), below(2)).is_some_and(|answer| answer.is_ok()),
+                    _ => block_on(keys.acquire(key, cost)).is_ok(),
+                };
+                if is_granted {
+                    keys.refund(&key, cost);
+                }
+            }
+        };
+        race(&keys, THREADS, run);
+        for key in &keys.store().0 {
+            assert_eq!(key.bucket.inspect_at(Nanos::ZERO).level, 2);
+        }
+        assert_eq!(keys.waited_for(), 0);
+    });
+}
+
 /// At random, and with few switches at random places, which finds what needs just these.
 fn explore(body: impl Fn() + Copy + Send + Sync + 'static) {
     shuttle::check_random(body, ORDERS);
     shuttle::check_pct(body, ORDERS, 3);
 }
 
-fn race(bucket: &Arc<Bucket>, threads: u64, run: impl Fn(&Bucket) + Clone + Send + 'static) {
+fn race<T: Send + Sync + 'static>(shared: &Arc<T>, threads: u64, run: impl Fn(&T) + Clone + Send + 'static) {
     let start = |_| {
-        let (bucket, run) = (Arc::clone(bucket), run.clone());
-        thread::spawn(move || run(&bucket))
+        let (shared, run) = (Arc::clone(shared), run.clone());
+        thread::spawn(move || run(&shared))
     };
     let running: Vec<_> = (0..threads).map(start).collect();
     running.into_iter().for_each(|thread| thread.join().expect("its panic has been reported"));
@@ -190,6 +217,10 @@ struct Watched {
 }
 
 impl Watched {
+    fn new(quota: Quota) -> Self {
+        Self { bucket: TokenBucket::with_limit(quota.into(), ()), point: AtomicUsize::new(0) }
+    }
+
     fn step<R>(&self, step: impl FnOnce(&TokenBucket<()>) -> R) -> R {
         self.point.load(Ordering::SeqCst);
         let result = step(&self.bucket);
@@ -230,12 +261,49 @@ impl Grantor for Watched {
     }
 }
 
-struct ShuttledMutex(BatchSemaphore);
+/// A store of two keys.
+struct Two([Watched; 2]);
+
+impl Two {
+    fn of(&self, key: u64) -> &Watched {
+        &self.0[usize::from(key > 0)]
+    }
+}
+
+impl Store for Two {
+    type Key = u64;
+
+    fn hash(&self, key: &u64) -> u64 {
+        *key
+    }
+
+    fn take_at(&self, key: &u64, now: Nanos, cost: u64) -> Result<Admitted, Denied> {
+        self.of(*key).take_at(now, cost)
+    }
+
+    fn peek_at(&self, key: &u64, now: Nanos, cost: u64) -> Result<(), Denied> {
+        self.of(*key).peek_at(now, cost)
+    }
+
+    fn earliest_at(&self, key: &u64, now: Nanos, total: u128) -> Option<Nanos> {
+        self.of(*key).earliest_at(now, total)
+    }
+
+    fn refund(&self, key: &u64, cost: u64) -> bool {
+        self.of(*key).step(|bucket| bucket.refund(cost));
+        true
+    }
+
+    fn tell(&self, _key: &u64, _now: Nanos, _cost: u64, _decision: Result<&Admitted, Denied>) {}
+}
+
+/// A lock, and a switch right after it was opened.
+struct ShuttledMutex(BatchSemaphore, AtomicUsize);
 
 // SAFETY: there is one permit.
 unsafe impl lock_api::RawMutex for ShuttledMutex {
     #[allow(clippy::declare_interior_mutable_const, reason = "the trait asks for it")]
-    const INIT: Self = Self(BatchSemaphore::const_new(1, Fairness::Unfair));
+    const INIT: Self = Self(BatchSemaphore::const_new(1, Fairness::Unfair), AtomicUsize::new(0));
 
     type GuardMarker = lock_api::GuardSend;
 
@@ -249,6 +317,7 @@ unsafe impl lock_api::RawMutex for ShuttledMutex {
 
     unsafe fn unlock(&self) {
         self.0.release(1);
+        self.1.load(Ordering::SeqCst);
     }
 }
 
