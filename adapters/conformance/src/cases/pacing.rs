@@ -31,7 +31,7 @@ pub async fn c06_who_is_dropped_before_it_departs_gives_the_newest_slot_up<E: Ex
     let paced = paced::<E>(&runtime, 3);
     let begin = runtime.now();
     assert_eq!(at_once(paced.pace(1)).await, Some(Ok(begin)));
-    drop(paced.pace_owned(1));
+    let unpolled = paced.pace_owned(1);
     let mut waiting = Vec::new();
     for _ in 0..3 {
         let mut pace = Box::pin(paced.pace_owned(1));
@@ -54,6 +54,7 @@ pub async fn c06_who_is_dropped_before_it_departs_gives_the_newest_slot_up<E: Ex
     assert_on_time::<E>(third.at, begin + Duration::from_secs(3));
     let next = start::<E, _>(&runtime, paced.pace_owned(1)).await.await;
     assert_eq!(next.with, Ok(begin + Duration::from_secs(4)));
+    drop(unpolled);
 }
 
 /// Work that takes longer than the distance shifts those behind it, and what was missed is not made up for in a burst. Two who
