@@ -45,7 +45,7 @@ pub use doors::{
 };
 pub use key_queue::{KeyQueue, RuntimeKeys};
 pub use lock::{ModelLock, ModelMutex, SteppedMutex};
-pub use queue::{Queue, RuntimeBucket, RuntimePermits, Wait, Waiter, Ways};
+pub use queue::{FromLimit, Queue, RuntimeAdjustable, RuntimeBucket, RuntimePermits, Tokens, Wait, Waiter, Ways};
 pub use shim::{Bound, model, models, race2, race3};
 pub use store::{CoreStore, Parity, ParityHasher, Served, Store};
 

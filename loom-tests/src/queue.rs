@@ -9,7 +9,9 @@ use core::time::Duration;
 use std::sync::Arc;
 use std::task::Wake;
 
-use sluicegate_core::{Admitted, Clock, ConcurrencyLimit, Denied, PER_SECOND, Quota, Rate, TokenBucket};
+use sluicegate_core::{
+    AdjustableBucket, Admitted, Clock, ConcurrencyLimit, Denied, Limit, Limiter, PER_SECOND, Quota, Rate, TokenBucket,
+};
 use sluicegate_runtime::{Grantor, Growing, ManualRuntime, Permits, Queued, WaitOptions, WaitedPermit};
 
 use crate::lock::ModelMutex;
@@ -121,16 +123,42 @@ impl<H> fmt::Debug for Waiter<H> {
 type Time = ManualRuntime<ModelMutex>;
 
 /// A [`Queued`] [`TokenBucket`].
-#[derive(Debug)]
-pub struct RuntimeBucket(Arc<Queued<TokenBucket<()>, Time, ModelMutex, Growing>>);
+pub type RuntimeBucket = Tokens<TokenBucket<()>>;
+/// A [`Queued`] [`AdjustableBucket`], which holds what a waiter has not fetched.
+pub type RuntimeAdjustable = Tokens<AdjustableBucket<()>>;
 
-impl Queue for RuntimeBucket {
+/// A [`Queued`] bucket.
+#[derive(Debug)]
+pub struct Tokens<L: Grantor>(Arc<Queued<L, Time, ModelMutex, Growing>>);
+
+/// What a bucket is made of.
+pub trait FromLimit {
+    /// A full one.
+    fn from_limit(limit: Limit) -> Self;
+}
+
+impl FromLimit for TokenBucket<()> {
+    fn from_limit(limit: Limit) -> Self {
+        Self::with_limit(limit, ())
+    }
+}
+
+impl FromLimit for AdjustableBucket<()> {
+    fn from_limit(limit: Limit) -> Self {
+        Self::with_limit(limit, ())
+    }
+}
+
+impl<L> Queue for Tokens<L>
+where
+    L: Grantor<Grant = Admitted> + Limiter + FromLimit + Send + Sync + 'static,
+{
     type Held = (u64, Admitted);
 
     fn with(limit: u64, ways: Ways) -> Self {
         let rate = Rate::new(1, PER_SECOND).expect("one a second is a rate");
         let quota = Quota::new(rate).and_then(|quota| quota.burst(limit)).expect("a few tokens are a quota");
-        Self(used(Queued::new(TokenBucket::with_limit(quota.into(), ()), Time::new(), options(ways))))
+        Self(used(Queued::new(L::from_limit(quota.into()), Time::new(), options(ways))))
     }
 
     fn try_acquire(&self, cost: u64) -> Option<Self::Held> {

@@ -212,6 +212,28 @@ pub fn head_leaves_against_the_turn<Q: Queue>() {
     promise!(queue.free() == 0 && queue.sleepers() == 0, "{} free, {} sleep", queue.free(), queue.sleepers());
 }
 
+/// One comes back, or comes by itself, and the first of two has it while the second one waits for all that there can be: what the
+/// first one has not learnt of has no time to come back, and once it has, the second one's turn is minded.
+pub fn all_of_it_behind_one_that_was_granted<Q: Queue>() {
+    let queue = Arc::new(Q::new(2));
+    let held = take(&*queue, 1);
+    take(&*queue, 1);
+    let (mut first, mut second) = (begin(&*queue, 1), begin(&*queue, 2));
+    let run_first = |_: &Q| {
+        first.run();
+        first
+    };
+    let (mut first, (), ()) = race3(&queue, run_first, Q::tick, |queue| queue.give_back(held));
+    run(&mut [&mut first, &mut second]);
+    promise!(first.is_granted(), "one has come back: {first:?}");
+    promise!(second.answer().is_none() && queue.sleepers() == 1, "one minds the time, and {} do", queue.sleepers());
+    queue.tick();
+    queue.tick();
+    second.run();
+    promise!(second.is_granted(), "its tokens have come, and nobody told it");
+    promise!(queue.free() == 0 && queue.sleepers() == 0, "{} free, {} sleep", queue.free(), queue.sleepers());
+}
+
 /// All there is comes back while the only place to wait in is taken by a newer one: one of the two gets it, and the older one does not
 /// wait in vain.
 pub fn eviction_against_give_back<Q: Queue>() {
