@@ -159,10 +159,12 @@ impl<F: QueueFlaws> Parts<F> {
                     false if is_relieved => None,
                     false => waiter.relief,
                 };
-            } else if waiter.number == head && !is_minded && !F::LETS_THE_HEAD_SLEEP {
-                if waiter.asleep_until.is_none_or(|at| at > next) {
-                    line.woken.push(waiter.waker.clone());
-                }
+            } else if waiter.number == head
+                && !is_minded
+                && !F::LETS_THE_HEAD_SLEEP
+                && waiter.asleep_until.is_none_or(|at| at > next)
+            {
+                line.woken.push(waiter.waker.clone());
             }
         }
     }
