@@ -93,10 +93,12 @@ mod token_bucket;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 mod wait_queue;
 
-pub use adjustable_bucket::{AdjustError, AdjustableBucket, Reservable, Reservation};
+pub use adjustable_bucket::{AdjustError, AdjustableBucket, Clocked, Reservable, Reservation};
 pub use clock::{Clock, ManualClock};
 pub use concurrency::{ConcurrencyLimit, Holder, Outcome, Permit, PermitObserver, Usage};
 pub use decision::{Admitted, Decision, Denied, Inspection, Remaining};
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+pub use hierarchy::OwnedHierarchy;
 pub use hierarchy::{DeniedBy, DuplicateLevel, Hierarchy, Holding, Level};
 pub use keyed::{DecidedBy, FixedKeyedTokenBucket, KeyedDecision, Lookup, Overflow};
 #[cfg(feature = "keyed")]

@@ -114,6 +114,11 @@ impl Holding for Counting {
         self.writes.set(self.writes.get() + 1);
         self.held.set(self.held.get() - cost);
     }
+
+    fn give_back(&self, cost: u64, _taken: &Admitted) {
+        self.writes.set(self.writes.get() + 1);
+        self.taken.set(self.taken.get() - cost);
+    }
 }
 
 /// C9's four levels.

@@ -184,6 +184,10 @@ fn c09_a_request_that_the_outermost_level_refuses_writes_nothing_inside() {
             self.1.set(self.1.get() + 1);
             self.0.let_go(cost, held);
         }
+        fn give_back(&self, cost: u64, taken: &Admitted) {
+            self.1.set(self.1.get() + 1);
+            self.0.give_back(cost, taken);
+        }
     }
     let levels = ["a", "b", "c"].map(|name| Level::new(name, Writes(bucket(quota!("9/1h")), Cell::new(0))));
     let hierarchy = Hierarchy::of(levels.each_ref()).unwrap();

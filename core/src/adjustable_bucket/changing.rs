@@ -43,6 +43,17 @@ impl<C, O: Observer> AdjustableBucket<C, O> {
         self.change(|| now, limit, inheritance)
     }
 
+    /// Changes the limit now, by a clock that the caller lends: it must have the origin of the readings that the bucket is asked at. See
+    /// [`adjust_at`](Self::adjust_at).
+    pub fn adjust_by(&self, clock: &impl Clock, limit: impl Into<Limit>, inheritance: Inheritance) {
+        let limit = limit.into();
+        // The clock is read within the change, after what there is: a reading from before it would take what flowed in since
+        // for owed, and carry that over to the new rate.
+        while self.change(|| clock.now(), limit, inheritance).is_err() {
+            crate::sync::spin_loop();
+        }
+    }
+
     /// `now` is asked within the change.
     pub(crate) fn change(
         &self,
@@ -74,12 +85,7 @@ impl<C, O: Observer> AdjustableBucket<C, O> {
 impl<C: Clock, O: Observer> AdjustableBucket<C, O> {
     /// Changes the limit now. See [`adjust_at`](Self::adjust_at).
     pub fn adjust(&self, limit: impl Into<Limit>, inheritance: Inheritance) {
-        let limit = limit.into();
-        // The clock is read within the change, after what there is: a reading from before it would take what flowed in since
-        // for owed, and carry that over to the new rate.
-        while self.change(|| self.clock.now(), limit, inheritance).is_err() {
-            crate::sync::spin_loop();
-        }
+        self.adjust_by(&self.clock, limit, inheritance);
     }
 }
 

@@ -11,4 +11,4 @@ mod words;
 
 pub use changing::AdjustError;
 pub use limiter::AdjustableBucket;
-pub use reservation::{Reservable, Reservation};
+pub use reservation::{Clocked, Reservable, Reservation};

@@ -42,10 +42,29 @@ pub struct Reservation<B: Reservable> {
 }
 
 impl<B: Reservable> Reservation<B> {
+    /// A reservation of what [`Holding::hold_at`](crate::Holding::hold_at) held: for who keeps `cost` and `held` somewhere until
+    /// it is known who is to have them, such as a queue. It ends that hold, in the place of `keep` or `let_go`.
+    ///
+    /// `bucket` is a reference to the bucket that held or, with the feature `alloc`, an `Arc` of it; `cost` and `held` are what it was
+    /// asked for and what it answered. Of any others it lets go of what it does not hold. The observer is told of its end, as of any
+    /// reservation's, and not of its beginning: [`Limiter::tell`](crate::Limiter::tell) does that.
+    ///
+    /// ```
+    /// use sluicegate_core::{AdjustableBucket, Holding, Nanos, Reservation, quota};
+    ///
+    /// let bucket = AdjustableBucket::with_limit(quota!("1000/1m").into(), ());
+    /// let now = Nanos::ZERO;
+    /// let held = bucket.hold_at(now, 300)?;
+    /// assert_eq!(bucket.inspect_at(now).level, 700);
+    /// assert_eq!(Reservation::of_held(&bucket, 300, &held).settle_at(now, 120).charged, 120);
+    /// assert_eq!(bucket.inspect_at(now).level, 880);
+    /// # Ok::<(), sluicegate_core::Denied>(())
+    /// ```
     #[inline]
-    pub(super) fn new(bucket: B, cost: u64, admitted: &Admitted) -> Self {
-        let held = if admitted.remaining == Remaining::Unlimited { 0 } else { cost };
-        Self { bucket, cost, held, since: admitted.at }
+    pub fn of_held(bucket: B, cost: u64, held: &Admitted) -> Self {
+        let since = held.at;
+        let held = if held.remaining == Remaining::Unlimited { 0 } else { cost };
+        Self { bucket, cost, held, since }
     }
 
     /// The tokens reserved.
@@ -70,9 +89,18 @@ impl<B: Reservable> Reservation<B> {
     /// assert_eq!(bucket.inspect().level, 880);
     /// # Ok::<(), sluicegate_core::Denied>(())
     /// ```
-    pub fn settle(mut self, spent: u64) -> Debit {
+    pub fn settle(mut self, spent: u64) -> Debit
+    where
+        B: Clocked,
+    {
         // Not let go of before it is settled: if the clock panics, the reservation is cancelled.
         self.bucket.settle(self.since, &mut self.held, spent)
+    }
+
+    /// As [`settle`](Self::settle), by a clock that the caller lends: it must have the origin of the readings that the bucket is
+    /// asked at.
+    pub fn settle_by(mut self, clock: &impl Clock, spent: u64) -> Debit {
+        self.bucket.settle_by(clock, self.since, &mut self.held, spent)
     }
 
     /// As [`settle`](Self::settle), at the reading `now`; or at the reading that it was made at, if that is later.
@@ -102,18 +130,24 @@ impl<B: Reservable> fmt::Debug for Reservation<B> {
 /// A bucket as a reservation keeps it: `&AdjustableBucket`, or with the feature `alloc` `Arc<AdjustableBucket>`.
 pub trait Reservable: sealed::Sealed {
     #[doc(hidden)]
-    fn settle(&self, since: Nanos, held: &mut u64, spent: u64) -> Debit;
+    fn settle_by(&self, clock: &impl Clock, since: Nanos, held: &mut u64, spent: u64) -> Debit;
     #[doc(hidden)]
     fn settle_at(&self, now: Nanos, held: &mut u64, spent: u64) -> Debit;
     #[doc(hidden)]
     fn let_go(&self, held: u64);
 }
 
+/// A [`Reservable`] bucket that has a clock of its own.
+pub trait Clocked: Reservable {
+    #[doc(hidden)]
+    fn settle(&self, since: Nanos, held: &mut u64, spent: u64) -> Debit;
+}
+
 macro_rules! reservable {
     ($bucket:ty) => {
-        impl<C: Clock, O: Observer> Reservable for $bucket {
-            fn settle(&self, since: Nanos, held: &mut u64, spent: u64) -> Debit {
-                (**self).settle_held(since, held, spent)
+        impl<C, O: Observer> Reservable for $bucket {
+            fn settle_by(&self, clock: &impl Clock, since: Nanos, held: &mut u64, spent: u64) -> Debit {
+                (**self).settle_held_by(clock, since, held, spent)
             }
 
             fn settle_at(&self, now: Nanos, held: &mut u64, spent: u64) -> Debit {
@@ -122,6 +156,12 @@ macro_rules! reservable {
 
             fn let_go(&self, held: u64) {
                 (**self).let_go_of(held);
+            }
+        }
+
+        impl<C: Clock, O: Observer> Clocked for $bucket {
+            fn settle(&self, since: Nanos, held: &mut u64, spent: u64) -> Debit {
+                (**self).settle_held_by(&self.clock, since, held, spent)
             }
         }
 

@@ -17,10 +17,7 @@ impl<C, O: Observer> AdjustableBucket<C, O> {
     ///
     /// # Errors
     /// As [`try_acquire_at`](Self::try_acquire_at).
-    pub fn reserve_at(&self, now: Nanos, cost: u64) -> Result<Reservation<&Self>, Denied>
-    where
-        C: Clock,
-    {
+    pub fn reserve_at(&self, now: Nanos, cost: u64) -> Result<Reservation<&Self>, Denied> {
         self.reserved(now, self.hold_silently(now, cost), cost, self)
     }
 
@@ -32,7 +29,7 @@ impl<C, O: Observer> AdjustableBucket<C, O> {
         bucket: B,
     ) -> Result<Reservation<B>, Denied> {
         // Made before anybody is told, so that a panic there lets go of it.
-        let reservation = decision.map(|admitted| Reservation::new(bucket, cost, &admitted));
+        let reservation = decision.map(|admitted| Reservation::of_held(bucket, cost, &admitted));
         let _ = self.tell(now, cost, decision);
         reservation
     }
@@ -41,6 +38,22 @@ impl<C, O: Observer> AdjustableBucket<C, O> {
     pub(super) fn settle_held_at(&self, now: Nanos, held: &mut u64, spent: u64) -> Debit {
         let debit = self.update(|account, rule| settled(account, rule, now, *held, spent));
         self.tell_settled(now, core::mem::take(held), debit)
+    }
+
+    /// By a clock that the caller lends.
+    pub(super) fn settle_held_by(&self, clock: &impl Clock, since: Nanos, held: &mut u64, spent: u64) -> Debit {
+        loop {
+            let (seen, mut now) = self.look_by(clock);
+            // What was held counts under the quota that it was held under, also when there is no limit any more.
+            if *held > 0 && matches!(seen.rule.kind, Kind::Unlimited) {
+                now = clock.now();
+            }
+            now = now.max(since);
+            let change = |account: Account, rule: &Rule| settled(account, rule, now, *held, spent);
+            if let Some(debit) = self.update_from(seen, change, is_short) {
+                return self.tell_settled(now, core::mem::take(held), debit);
+            }
+        }
     }
 
     fn tell_settled(&self, now: Nanos, held: u64, (debit, counted): (Debit, bool)) -> Debit {
@@ -78,21 +91,6 @@ impl<C: Clock, O: Observer> AdjustableBucket<C, O> {
     ) -> Result<Reservation<alloc::sync::Arc<Self>>, Denied> {
         let (now, decision) = self.decide_by(&self.clock, |seen, now| self.hold_from(seen, now, cost));
         self.reserved(now, decision, cost, alloc::sync::Arc::clone(self))
-    }
-
-    pub(super) fn settle_held(&self, since: Nanos, held: &mut u64, spent: u64) -> Debit {
-        loop {
-            let (seen, mut now) = self.look();
-            // What was held counts under the quota that it was held under, also when there is no limit any more.
-            if *held > 0 && matches!(seen.rule.kind, Kind::Unlimited) {
-                now = self.clock.now();
-            }
-            now = now.max(since);
-            let change = |account: Account, rule: &Rule| settled(account, rule, now, *held, spent);
-            if let Some(debit) = self.update_from(seen, change, is_short) {
-                return self.tell_settled(now, core::mem::take(held), debit);
-            }
-        }
     }
 }
 

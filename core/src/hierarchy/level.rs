@@ -36,7 +36,8 @@ use crate::{Limiter, Nanos, ShardId};
 /// - What `hold_at` writes MUST be released, and what `peek_at`, `take_at` and `hold_at` read MUST be acquired.
 /// - Each `hold_at` that is `Ok` is followed by exactly one of `keep` and `let_go`, with its answer.
 /// - `keep` and `let_go` MUST NOT panic: the request would end as admitted at some levels and as denied at others.
-/// - None of them may tell an observer, or anybody else; `tell` does.
+/// - `give_back` follows a `keep`, or a `take_at` that was `Ok`, with its answer, and at most once.
+/// - None of them may tell an observer, or anybody else; `tell` does. (But `give_back` tells of the refund.)
 pub trait Holding: Limiter {
     /// Holds `cost` at `now`, or nothing.
     ///
@@ -59,6 +60,9 @@ pub trait Holding: Limiter {
 
     /// What is held is let go.
     fn let_go(&self, cost: u64, held: &Admitted);
+
+    /// What was taken, or held and kept, is given back because it was not used: the limiter's refund.
+    fn give_back(&self, cost: u64, taken: &Admitted);
 }
 
 /// A limiter as a level of a [`Hierarchy`](super::Hierarchy), with a name that a denial can tell.
@@ -68,7 +72,8 @@ pub trait Holding: Limiter {
 /// Ask a level, not its limiter, for requests that concern this limit alone: see
 /// [`try_acquire_at`](Self::try_acquire_at). What the limiter itself is asked for besides, such as a
 /// [`reserve`](AdjustableBucket::reserve) from `limiter()`, is no hold in flight: a level counts it as taken and waits for nothing, because
-/// its end, by whatever the caller does meanwhile, is not some tens of instructions away.
+/// its end, by whatever the caller does meanwhile, is not some tens of instructions away. Nor is what a queue holds at all levels:
+/// see [`Hierarchy::hold_at`](super::Hierarchy::hold_at).
 ///
 /// ```
 /// use sluicegate_core::{AdjustableBucket, Level, ManualClock, Nanos, quota};
@@ -267,6 +272,12 @@ impl<C, O: Observer> Holding for AdjustableBucket<C, O> {
             self.let_go_silently(cost);
         }
     }
+
+    fn give_back(&self, cost: u64, taken: &Admitted) {
+        if taken.remaining != Remaining::Unlimited {
+            self.refund(cost);
+        }
+    }
 }
 
 /// What is taken in a window counts there whether it is taken or held; and giving it back within its window is exact.
@@ -282,6 +293,10 @@ impl<S: Shards, C, I: ShardId, O: Observer> Holding for ShardedWindow<S, C, I, O
     #[inline]
     fn let_go(&self, cost: u64, held: &Admitted) {
         let _ = self.refund_silently(held.at, cost);
+    }
+
+    fn give_back(&self, cost: u64, taken: &Admitted) {
+        self.refund(taken.at, cost);
     }
 }
 
@@ -299,6 +314,10 @@ impl<C, O: Observer> Holding for SlidingCounter<C, O> {
     #[inline]
     fn let_go(&self, cost: u64, held: &Admitted) {
         let _ = self.refund_silently(held.at, cost);
+    }
+
+    fn give_back(&self, cost: u64, taken: &Admitted) {
+        self.refund(taken.at, cost);
     }
 }
 
@@ -323,6 +342,10 @@ macro_rules! forward {
             #[inline]
             fn let_go(&self, cost: u64, held: &Admitted) {
                 (**self).let_go(cost, held);
+            }
+
+            fn give_back(&self, cost: u64, taken: &Admitted) {
+                (**self).give_back(cost, taken);
             }
         }
     };

@@ -12,6 +12,10 @@
 //! `ended`), and who finds too little there looks again if what was in flight meanwhile might have been enough. A denial is
 //! only answered if it is right, at an instant within the call, whatever becomes of the holds in flight.
 //!
+//! A queue lets a request go that may not be there any more, and so holds until it learns of it, which may be long
+//! ([`Hierarchy::hold_at`]). Once all levels hold, the outermost too, such a request counts as admitted and its holds have ended as far as
+//! `begun` and `ended` tell: others are denied what it holds at once, as they are what was taken, and letting go is giving back.
+//!
 //! Nobody waits while holding anything: who lost a race lets go before looking again. Requests that take in one order also
 //! make progress as a whole, because the one that holds furthest along can only be stopped by an admission.
 //!
@@ -24,9 +28,15 @@
 //! - Who asks a level's limiter directly, past the level, does not look again, and may be denied what a hold that comes to
 //!   nothing hides for some tens of instructions.
 
+mod held;
+mod hold;
 mod level;
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+mod owned;
 mod permit;
 mod request;
 
 pub use level::{Holding, Level};
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+pub use owned::OwnedHierarchy;
 pub use request::{DeniedBy, DuplicateLevel, Hierarchy};

@@ -3,7 +3,7 @@
 use core::cell::Cell;
 
 use super::level::Holding;
-use super::request::{DeniedBy, Hierarchy};
+use super::request::{DeniedBy, Hierarchy, Last};
 use crate::concurrency::{Holder, Permit, Taken};
 use crate::decision::{Admitted, Decision, Inspection, Remaining};
 use crate::{Limiter, Nanos};
@@ -46,7 +46,7 @@ impl<const N: usize, L: Holding + ?Sized> Hierarchy<'_, N, L> {
     ) -> Result<([Admitted; N], Permit<H>), DeniedBy> {
         let (admitted, (cost, mark)) = {
             let last = InFlight { holder: &in_flight, taken: Cell::new(None) };
-            let (admitted, _) = self.acquire(now, costs, Some((&last, cost)))?;
+            let (admitted, _) = self.acquire(now, costs, Last::Limiter(&last, cost))?;
             // Whoever is admitted was admitted by it.
             let Some(taken) = last.taken.take() else { unreachable!() };
             (admitted, taken.report())

@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use super::held::Held;
 use super::level::{Holding, Level};
 use crate::decision::{Admitted, Denied, Inspection, Remaining};
 use crate::{Limiter, Nanos};
@@ -10,7 +11,7 @@ use crate::{Limiter, Nanos};
 ///
 /// Levels may be of different kinds, and each may be shared with other hierarchies: one `global`, one for each tenant, one
 /// for each client. A hierarchy only refers to them, so it is made anew for each request, from the outermost level inwards.
-/// Nothing is allocated.
+/// Nothing is allocated. With the feature `alloc`, `OwnedHierarchy` keeps shares of its levels.
 ///
 /// # Guarantees
 ///
@@ -69,9 +70,10 @@ impl<const N: usize, L: Holding + ?Sized> Copy for Hierarchy<'_, N, L> {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct DeniedBy {
-    /// The level's place, 0 being the outermost; the number of levels for a last limiter that is none.
+    /// The level's place, 0 being the outermost; the number of levels for what is no level: a last limiter, or a queue before the
+    /// levels that is full or closed.
     pub level: usize,
-    /// Its name; empty for a last limiter that is no level.
+    /// Its name; empty for what is no level.
     pub name: &'static str,
     /// Why.
     pub denied: Denied,
@@ -128,7 +130,12 @@ impl<'a, const N: usize, L: Holding + ?Sized> Hierarchy<'a, N, L> {
                 return Err(DuplicateLevel { first, second, name: level.name() });
             }
         }
-        Ok(Self { levels })
+        Ok(Self::distinct(levels))
+    }
+
+    /// `levels`, no two of which are the same.
+    pub(super) const fn distinct(levels: [&'a Level<L>; N]) -> Self {
+        Self { levels }
     }
 
     /// The levels.
@@ -142,7 +149,7 @@ impl<'a, const N: usize, L: Holding + ?Sized> Hierarchy<'a, N, L> {
     /// # Errors
     /// [`DeniedBy`] names the level that refused.
     pub fn try_acquire_at(&self, now: Nanos, costs: [u64; N]) -> Result<[Admitted; N], DeniedBy> {
-        self.acquire(now, costs, None).map(|(admitted, _)| admitted)
+        self.acquire(now, costs, Last::Outermost).map(|(admitted, _)| admitted)
     }
 
     /// The same, with a last limiter further in that need not be able to hold, such as a
@@ -158,7 +165,7 @@ impl<'a, const N: usize, L: Holding + ?Sized> Hierarchy<'a, N, L> {
         last: &dyn Limiter,
         cost: u64,
     ) -> Result<([Admitted; N], Admitted), DeniedBy> {
-        self.acquire(now, costs, Some((last, cost)))
+        self.acquire(now, costs, Last::Limiter(last, cost))
     }
 
     /// What [`try_acquire_at`](Self::try_acquire_at) would answer, taking nothing and telling nobody.
@@ -166,7 +173,7 @@ impl<'a, const N: usize, L: Holding + ?Sized> Hierarchy<'a, N, L> {
     /// # Errors
     /// As `try_acquire_at`.
     pub fn peek_at(&self, now: Nanos, costs: [u64; N]) -> Result<[Admitted; N], DeniedBy> {
-        self.look(now, &costs, None).map(|(admitted, _)| admitted)
+        self.look(now, &costs, Last::Outermost).map(|(admitted, _)| admitted)
     }
 
     /// What each level holds at `now`.
@@ -180,52 +187,55 @@ impl<'a, const N: usize, L: Holding + ?Sized> Hierarchy<'a, N, L> {
         costs: [u64; N],
         last: Last<'_>,
     ) -> Result<([Admitted; N], Admitted), DeniedBy> {
-        let mut attempt = 0;
-        let decided = loop {
-            if let Err(refused) = self.look(now, &costs, last) {
-                break Err(refused);
+        let decided = self.decide(now, &costs, last);
+        match (last, &decided) {
+            (Last::Limiter(last, cost), Ok((_, at_last))) => last.tell(now, cost, &Ok(*at_last)),
+            (Last::Limiter(last, cost), Err(refused)) if refused.level >= N => {
+                last.tell(now, cost, &Err(refused.denied));
             }
-            match self.take(now, &costs, last) {
-                Taken::All(admitted, at_last) => break Ok((admitted, at_last)),
-                Taken::None(refused) => break Err(refused),
-                Taken::LostTo(level) => level.give_way(attempt),
-            }
-            attempt = attempt.saturating_add(1);
-        };
-        match &decided {
-            Ok((admitted, at_last)) => {
-                if let Some((last, cost)) = last {
-                    last.tell(now, cost, &Ok(*at_last));
-                }
-                for ((level, cost), admitted) in self.levels.iter().zip(costs).zip(admitted) {
-                    level.limiter().tell(now, cost, &Ok(*admitted));
-                }
-            }
-            Err(refused) => {
-                let decision = Err(refused.denied);
-                match (self.levels.get(refused.level), costs.get(refused.level), last) {
-                    (Some(level), Some(cost), _) => level.limiter().tell(now, *cost, &decision),
-                    (_, _, Some((last, cost))) => last.tell(now, cost, &decision),
-                    _ => {}
-                }
-            }
+            _ => {}
         }
+        self.tell(now, costs, decided.as_ref().map(|(admitted, _)| admitted).map_err(|refused| *refused));
         decided
     }
 
+    /// Decides, and tells no observer.
+    pub(super) fn decide(
+        &self,
+        now: Nanos,
+        costs: &[u64; N],
+        last: Last<'_>,
+    ) -> Result<([Admitted; N], Admitted), DeniedBy> {
+        let mut attempt = 0;
+        loop {
+            self.look(now, costs, last)?;
+            match self.take(now, costs, last) {
+                Taken::All(admitted, at_last) => return Ok((admitted, at_last)),
+                Taken::None(refused) => return Err(refused),
+                Taken::LostTo(level) => level.give_way(attempt),
+            }
+            attempt = attempt.saturating_add(1);
+        }
+    }
+
     /// What every level would answer, from the innermost out. Takes nothing.
-    fn look(&self, now: Nanos, costs: &[u64; N], last: Last<'_>) -> Result<([Admitted; N], Admitted), DeniedBy> {
+    pub(super) fn look(
+        &self,
+        now: Nanos,
+        costs: &[u64; N],
+        last: Last<'_>,
+    ) -> Result<([Admitted; N], Admitted), DeniedBy> {
         let mut admitted = [Admitted::new(Remaining::Unlimited, now); N];
         let mut at_last = Admitted::new(Remaining::Unlimited, now);
         let mut refused: Option<DeniedBy> = None;
-        if let Some((last, cost)) = last {
+        if let Last::Limiter(last, cost) = last {
             match last.peek_at(now, cost) {
                 Ok(answer) => at_last = answer,
                 Err(denied) => refused = Some(DeniedBy { level: N, name: "", denied }),
             }
         }
         for (index, level) in self.levels.iter().enumerate().rev() {
-            let answer = match index < outermost_held(last) {
+            let answer = match index < last.outermost_held() {
                 true => level.peek_at(now, costs[index]),
                 false => level.peek_hold_at(now, costs[index]),
             };
@@ -248,41 +258,49 @@ impl<'a, const N: usize, L: Holding + ?Sized> Hierarchy<'a, N, L> {
     /// Takes at every level, if none has run short since they were looked at.
     fn take(&self, now: Nanos, costs: &[u64; N], last: Last<'_>) -> Taken<'a, N, L> {
         let mut held = Held::new(&self.levels, costs);
-        for (index, level) in self.levels.iter().enumerate().skip(outermost_held(last)).rev() {
+        for (index, level) in self.levels.iter().enumerate().skip(last.outermost_held()).rev() {
             if let Err((denied, is_right)) = held.hold(index, now) {
                 drop(held);
                 let refused = DeniedBy { level: index, name: level.name(), denied };
                 return if is_right { Taken::None(refused) } else { Taken::LostTo(level) };
             }
         }
-        let (at_last, is_last_level) = match last {
-            Some((last, cost)) => (last.take_at(now, cost), false),
-            None => {
+        match last {
+            Last::Nobody => {
+                let admitted = held.hold_on();
+                Taken::All(admitted, admitted[0])
+            }
+            Last::Limiter(last, cost) => match last.take_at(now, cost) {
+                Ok(answer) => Taken::All(held.keep(), answer),
+                Err(denied) => Taken::None(DeniedBy { level: N, name: "", denied }),
+            },
+            Last::Outermost => {
                 let watch = self.levels[0].watch();
-                let decision = self.levels[0].limiter().take_at(now, costs[0]);
-                if let Err(denied) = decision {
-                    let is_right = denied.is_final() || watch.in_flight() == 0;
-                    drop(held);
-                    let refused = DeniedBy { level: 0, name: self.levels[0].name(), denied };
-                    return if is_right { Taken::None(refused) } else { Taken::LostTo(self.levels[0]) };
+                match self.levels[0].limiter().take_at(now, costs[0]) {
+                    Ok(answer) => {
+                        let mut admitted = held.keep();
+                        admitted[0] = answer;
+                        Taken::All(admitted, answer)
+                    }
+                    Err(denied) => {
+                        let is_right = denied.is_final() || watch.in_flight() == 0;
+                        drop(held);
+                        let refused = DeniedBy { level: 0, name: self.levels[0].name(), denied };
+                        if is_right { Taken::None(refused) } else { Taken::LostTo(self.levels[0]) }
+                    }
                 }
-                (decision, true)
             }
-        };
-        match at_last {
-            Ok(answer) => {
-                let mut admitted = held.keep();
-                if is_last_level {
-                    admitted[0] = answer;
-                }
-                Taken::All(admitted, answer)
-            }
-            Err(denied) => Taken::None(DeniedBy { level: N, name: "", denied }),
         }
     }
 }
 
 impl DeniedBy {
+    /// The denial of a queue or limiter of your own that stands before the levels, or of one of them.
+    #[inline]
+    pub const fn new(level: usize, name: &'static str, denied: Denied) -> Self {
+        Self { level, name, denied }
+    }
+
     /// Whether this refusal outlasts `other`: for ever, for a time that no clock knows, for longer.
     fn lasts_longer_than(&self, other: &Self) -> bool {
         let rank = |denied: &Denied| (denied.is_final(), denied.retry_after().is_none(), denied.retry_after());
@@ -290,12 +308,22 @@ impl DeniedBy {
     }
 }
 
-/// A limiter that is asked last, and the cost there.
-pub(super) type Last<'a> = Option<(&'a dyn Limiter, u64)>;
+/// What is asked last, when all that are to hold do: that it admits is what admits the request.
+#[derive(Clone, Copy)]
+pub(super) enum Last<'a> {
+    /// The outermost level, which takes and so need not hold.
+    Outermost,
+    /// Another limiter, and the cost there.
+    Limiter(&'a dyn Limiter, u64),
+    /// Nobody: that all hold is what admits it, and they go on holding.
+    Nobody,
+}
 
-/// The outermost level that has to hold: what is asked last need not, because that it admits is what admits the request.
-fn outermost_held(last: Last<'_>) -> usize {
-    if last.is_some() { 0 } else { 1 }
+impl Last<'_> {
+    /// The outermost level that has to hold.
+    fn outermost_held(self) -> usize {
+        usize::from(matches!(self, Self::Outermost))
+    }
 }
 
 enum Taken<'a, const N: usize, L: ?Sized> {
@@ -303,68 +331,6 @@ enum Taken<'a, const N: usize, L: ?Sized> {
     None(DeniedBy),
     /// A hold that may come to nothing was in the way.
     LostTo(&'a Level<L>),
-}
-
-/// What is held so far, from the innermost level out. Dropped, also by a panic, it lets go of all.
-struct Held<'h, 'a, const N: usize, L: Holding + ?Sized> {
-    levels: &'h [&'a Level<L>; N],
-    costs: &'h [u64; N],
-    answers: [Option<Admitted>; N],
-}
-
-/// A hold that was announced. Dropped, also by a panic, it tells that it ended.
-struct Announced<'l, L: ?Sized>(&'l Level<L>, u64);
-
-impl<L: ?Sized> Drop for Announced<'_, L> {
-    fn drop(&mut self) {
-        self.0.end(self.1);
-    }
-}
-
-impl<'h, 'a, const N: usize, L: Holding + ?Sized> Held<'h, 'a, N, L> {
-    fn new(levels: &'h [&'a Level<L>; N], costs: &'h [u64; N]) -> Self {
-        Self { levels, costs, answers: [None; N] }
-    }
-
-    /// Holds at one level; or tells why not, and whether that is a right denial.
-    fn hold(&mut self, index: usize, now: Nanos) -> Result<(), (Denied, bool)> {
-        let (level, cost) = (self.levels[index], self.costs[index]);
-        let watch = level.watch();
-        level.begin(cost);
-        let announced = Announced(level, cost);
-        match level.limiter().hold_at(now, cost) {
-            Ok(answer) => {
-                self.answers[index] = Some(answer);
-                core::mem::forget(announced);
-                Ok(())
-            }
-            Err(denied) => Err((denied, denied.is_final() || watch.in_flight_but_for(cost) == 0)),
-        }
-    }
-
-    /// All that is held counts as taken.
-    fn keep(mut self) -> [Admitted; N] {
-        let mut admitted = [Admitted::new(Remaining::Unlimited, Nanos::ZERO); N];
-        for index in (0..N).rev() {
-            if let Some(answer) = self.answers[index].take() {
-                admitted[index] = answer;
-                let _announced = Announced(self.levels[index], self.costs[index]);
-                self.levels[index].limiter().keep(self.costs[index], &answer);
-            }
-        }
-        admitted
-    }
-}
-
-impl<const N: usize, L: Holding + ?Sized> Drop for Held<'_, '_, N, L> {
-    fn drop(&mut self) {
-        for index in 0..N {
-            if let Some(answer) = self.answers[index].take() {
-                let _announced = Announced(self.levels[index], self.costs[index]);
-                self.levels[index].limiter().let_go(self.costs[index], &answer);
-            }
-        }
-    }
 }
 
 impl<const N: usize, L: Holding + ?Sized> fmt::Debug for Hierarchy<'_, N, L> {
@@ -379,6 +345,12 @@ impl fmt::Display for DeniedBy {
             "" => write!(f, "level {}: {}", self.level, self.denied),
             name => write!(f, "{name}: {}", self.denied),
         }
+    }
+}
+
+impl From<DeniedBy> for Denied {
+    fn from(by: DeniedBy) -> Self {
+        by.denied
     }
 }
 

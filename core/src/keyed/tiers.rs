@@ -69,11 +69,26 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedToke
         now: Nanos,
         inheritance: Inheritance,
     ) -> Result<(), SetTierError> {
-        self.set_tier_by(key, tier, || now, inheritance)
+        self.move_key(key, tier, || now, inheritance)
+    }
+
+    /// Gives `key` another tier now, by a clock that the caller lends: it must have the origin of the readings that the store is
+    /// asked at. See [`set_tier_at`](Self::set_tier_at).
+    ///
+    /// # Errors
+    /// As `set_tier_at`.
+    pub fn set_tier_by<B: Lookup<K> + ?Sized>(
+        &self,
+        clock: &impl Clock,
+        key: &B,
+        tier: Q::Tier,
+        inheritance: Inheritance,
+    ) -> Result<(), SetTierError> {
+        self.move_key(key, tier, || clock.now(), inheritance)
     }
 
     /// `now` is asked once the key's shard is locked, so that no request that came before has a later reading.
-    fn set_tier_by<B: Lookup<K> + ?Sized>(
+    fn move_key<B: Lookup<K> + ?Sized>(
         &self,
         key: &B,
         tier: Q::Tier,
@@ -132,11 +147,26 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedToke
         now: Nanos,
         inheritance: Inheritance,
     ) -> Result<(), SetTierError> {
-        self.set_quota_by(tier, quota, || now, inheritance)
+        self.change_quota(tier, quota, || now, inheritance)
     }
 
-    /// `now` is asked anew once each shard is locked, as in `set_tier_by`.
-    fn set_quota_by(
+    /// Changes the quota of a tier now, by a clock that the caller lends: it must have the origin of the readings that the store is
+    /// asked at. See [`set_quota_at`](Self::set_quota_at).
+    ///
+    /// # Errors
+    /// As `set_quota_at`.
+    pub fn set_quota_by(
+        &self,
+        clock: &impl Clock,
+        tier: Q::Tier,
+        quota: Quota,
+        inheritance: Inheritance,
+    ) -> Result<(), SetTierError> {
+        self.change_quota(tier, quota, || clock.now(), inheritance)
+    }
+
+    /// `now` is asked anew once each shard is locked, as in `move_key`.
+    fn change_quota(
         &self,
         tier: Q::Tier,
         quota: Quota,
@@ -172,7 +202,7 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C: Clock, O: Observer, Q: Quotas> Ke
         tier: Q::Tier,
         inheritance: Inheritance,
     ) -> Result<(), SetTierError> {
-        self.set_tier_by(key, tier, || self.reading(), inheritance)
+        self.move_key(key, tier, || self.reading(), inheritance)
     }
 
     /// Changes the quota of a tier now; see [`set_quota_at`](Self::set_quota_at).
@@ -180,7 +210,7 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C: Clock, O: Observer, Q: Quotas> Ke
     /// # Errors
     /// As `set_quota_at`.
     pub fn set_quota(&self, tier: Q::Tier, quota: Quota, inheritance: Inheritance) -> Result<(), SetTierError> {
-        self.set_quota_by(tier, quota, || self.reading(), inheritance)
+        self.change_quota(tier, quota, || self.reading(), inheritance)
     }
 }
 

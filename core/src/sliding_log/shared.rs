@@ -108,6 +108,10 @@ impl<L: RawMutex, R: Runs, O: Observer> Holding for SharedSlidingLog<L, R, O> {
     fn let_go(&self, cost: u64, held: &Admitted) {
         self.log.lock().refund(held.at, cost);
     }
+
+    fn give_back(&self, cost: u64, taken: &Admitted) {
+        self.refund(taken.at, cost);
+    }
 }
 
 impl<L: RawMutex, R, O> fmt::Debug for SharedSlidingLog<L, R, O> {
