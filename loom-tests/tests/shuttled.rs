@@ -230,7 +230,9 @@ impl Watched {
 }
 
 impl Grantor for Watched {
+    type Cost = u64;
     type Grant = Admitted;
+    type Denial = Denied;
 
     fn take_at(&self, now: Nanos, cost: u64) -> Result<Admitted, Denied> {
         self.step(|bucket| bucket.take_at(now, cost))
@@ -254,6 +256,10 @@ impl Grantor for Watched {
 
     fn earliest_at(&self, now: Nanos, total: u128) -> Option<Nanos> {
         Grantor::earliest_at(&self.bucket, now, total)
+    }
+
+    fn denial(&self, _now: Nanos, _total: u128, denied: Denied) -> Denied {
+        denied
     }
 
     fn give_back(&self, cost: u64, grant: Admitted) {

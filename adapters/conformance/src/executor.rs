@@ -5,7 +5,7 @@ use core::future::Future;
 use core::time::Duration;
 
 use lock_api::RawMutex;
-use sluicegate_runtime::{Admitted, ConcurrencyLimit, Permit, Room, Runtime, Spawn};
+use sluicegate_runtime::{ConcurrencyLimit, Decision, Denied, Permit, Room, Runtime, Spawn};
 
 /// An executor, in virtual time.
 pub trait Executor {
@@ -29,12 +29,13 @@ pub trait Executor {
 
 /// Room for those who wait for what the cases share between threads.
 pub trait SharedRoom:
-    Room<Slots: Send, Places<Admitted>: Send> + Room<Places<Permit<Arc<ConcurrencyLimit>>>: Send>
+    Room<Slots: Send, Places<u64, Decision>: Send> + Room<Places<u64, Result<Permit<Arc<ConcurrencyLimit>>, Denied>>: Send>
 {
 }
 
 impl<S> SharedRoom for S where
-    S: Room<Slots: Send, Places<Admitted>: Send> + Room<Places<Permit<Arc<ConcurrencyLimit>>>: Send>
+    S: Room<Slots: Send, Places<u64, Decision>: Send>
+        + Room<Places<u64, Result<Permit<Arc<ConcurrencyLimit>>, Denied>>: Send>
 {
 }
 

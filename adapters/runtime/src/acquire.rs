@@ -6,7 +6,7 @@ use core::pin::Pin;
 use core::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
-use sluicegate_core::{Clock, Denied, Nanos};
+use sluicegate_core::{Clock, Nanos};
 
 use crate::runtime::Runtime;
 pub(crate) use crate::until::Until;
@@ -20,7 +20,7 @@ pin_project! {
     #[must_use = "nothing waits before the future is polled"]
     pub struct Acquire<W: Waitable> {
         limiter: W,
-        cost: u64,
+        cost: W::Cost,
         state: State,
         #[pin]
         sleep: Option<<W::Runtime as Runtime>::Sleep>,
@@ -54,13 +54,13 @@ enum State {
 
 impl<W: Waitable> Acquire<W> {
     #[inline]
-    pub(crate) const fn new(limiter: W, cost: u64, until: Until) -> Self {
+    pub(crate) const fn new(limiter: W, cost: W::Cost, until: Until) -> Self {
         Self { limiter, cost, state: State::Fresh(until), sleep: None, asleep: None }
     }
 }
 
 impl<W: Waitable> Future for Acquire<W> {
-    type Output = Result<W::Grant, Denied>;
+    type Output = Result<W::Grant, W::Denial>;
 
     #[inline(always)]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -79,7 +79,7 @@ impl<W: Waitable> Acquire<W> {
     /// Waits. It is not taken where nobody has to, and so must not make that slower.
     #[cold]
     #[inline(never)]
-    fn wait(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<W::Grant, Denied>> {
+    fn wait(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<W::Grant, W::Denial>> {
         let mut this = self.project();
         let mut has_slept = false;
         loop {
@@ -112,7 +112,7 @@ impl<W: Waitable> Acquire<W> {
                 }
                 // Who minds the time of all minds its own too.
                 Looked::MindsTimeUntil(next) => Some(next),
-                Looked::Waits => this.state.own_time(),
+                Looked::Waits => this.state.own_time(this.limiter),
             };
             let Some(next) = next else {
                 this.sleep.set(None);
@@ -141,16 +141,21 @@ impl<W: Waitable> Acquire<W> {
 }
 
 impl State {
-    /// When one who is not in charge of time looks again for itself, or one who is where no clock knows when anybody goes: its relief
-    /// has passed, and would have it look again and again.
-    const fn own_time(&self) -> Option<Nanos> {
-        match *self {
-            Self::Waiting { deadline, is_in_charge: true, .. } => deadline,
-            Self::Waiting { deadline: Some(deadline), relief: Some(relief), .. } => {
-                Some(if deadline.as_u64() < relief.as_u64() { deadline } else { relief })
+    /// When one who does not mind the time of all looks again for itself.
+    fn own_time<W: Waitable>(&self, limiter: &W) -> Option<Nanos> {
+        let Self::Waiting { deadline, relief, is_in_charge, .. } = *self else { return None };
+        let relief = match (relief, limiter.relief()) {
+            // It is in charge, and no clock knows when anybody goes. Those ahead may not tell it when that changes, so it looks
+            // again, each time after twice as long.
+            (Some(relief), Some(after)) if is_in_charge => {
+                let now = limiter.runtime().now();
+                Some(now + after + now.saturating_duration_since(relief))
             }
-            Self::Waiting { deadline: Some(only), .. } | Self::Waiting { relief: Some(only), .. } => Some(only),
-            _ => None,
+            (relief, _) => relief,
+        };
+        match (deadline, relief) {
+            (Some(deadline), Some(relief)) => Some(deadline.min(relief)),
+            (deadline, relief) => deadline.or(relief),
         }
     }
 }

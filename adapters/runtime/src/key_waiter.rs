@@ -12,7 +12,7 @@ use sluicegate_core::{Admitted, Decision, Denied, Nanos};
 use crate::keyed::{Inner, KeyQueue};
 use crate::runtime::Runtime;
 use crate::store::Store;
-use crate::waitable::{Looked, Waitable};
+use crate::waitable::{Entered, Looked, Waitable};
 
 /// How a waiting future refers to one key of a store: it shares the store, and can go to another task.
 pub struct KeyWaiter<T, R, M>
@@ -33,7 +33,9 @@ where
     R: Runtime + Clone,
     M: RawMutex,
 {
+    type Cost = u64;
     type Grant = Admitted;
+    type Denial = Denied;
     type Runtime = R;
 
     fn runtime(&self) -> &R {
@@ -59,13 +61,7 @@ where
         Some(decision)
     }
 
-    fn enter(
-        &self,
-        now: Nanos,
-        cost: u64,
-        deadline: Option<Nanos>,
-        waker: &Waker,
-    ) -> Result<(u32, Option<Nanos>, Looked<Admitted>), Denied> {
+    fn enter(&self, now: Nanos, cost: u64, deadline: Option<Nanos>, waker: &Waker) -> Result<Entered<Self>, Denied> {
         let queue = self
             .inner
             .join(&self.key)
@@ -77,7 +73,7 @@ where
         entered
     }
 
-    fn look(&self, place: u32, is_in_charge: bool, waker: &Waker) -> Looked<Admitted> {
+    fn look(&self, place: u32, is_in_charge: bool, waker: &Waker) -> Looked<Decision> {
         let looked = match &*self.queue.borrow() {
             Some(queue) => queue.look(place, is_in_charge, waker),
             // Only who has entered has a place.

@@ -53,7 +53,9 @@ pub struct OneKey<T: Store, R, M> {
 }
 
 impl<T: Store, R, M> Grantor for OneKey<T, R, M> {
+    type Cost = u64;
     type Grant = Admitted;
+    type Denial = Denied;
 
     fn take_at(&self, now: Nanos, cost: u64) -> Decision {
         self.inner.store.take_at(&self.key, now, cost)
@@ -65,6 +67,10 @@ impl<T: Store, R, M> Grantor for OneKey<T, R, M> {
 
     fn earliest_at(&self, now: Nanos, total: u128) -> Option<Nanos> {
         self.inner.store.earliest_at(&self.key, now, total)
+    }
+
+    fn denial(&self, _now: Nanos, _total: u128, denied: Denied) -> Denied {
+        denied
     }
 
     fn give_back(&self, cost: u64, _grant: Admitted) {
@@ -102,6 +108,11 @@ where
     /// The store. What is changed there past this type is seen by those who wait at the turn they expected.
     pub fn store(&self) -> &T {
         &self.inner.store
+    }
+
+    /// The executor's clock and timer.
+    pub fn runtime(&self) -> &R {
+        &self.inner.runtime
     }
 
     /// How many keys are waited for.
@@ -152,7 +163,7 @@ where
         is_found
     }
 
-    /// Lets all go who wait for `key` and can, after the store was changed past this type.
+    /// Lets all go who wait for `key` and can, and tells those who never will, after the store was changed past this type.
     pub fn recheck(&self, key: &T::Key) {
         if !self.inner.waiting.is_none_after_change() {
             if let Ok(Some(queue)) = self.inner.queue_of(key) {
@@ -162,7 +173,7 @@ where
         }
     }
 
-    /// Lets all go who wait for any key and can: after a change of the store's quotas.
+    /// Lets all go who wait for any key and can, and tells those who never will, after the store's quotas were changed past this type.
     pub fn recheck_all(&self) {
         if self.inner.waiting.is_none_after_change() {
             return;

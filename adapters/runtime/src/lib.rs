@@ -9,9 +9,15 @@ extern crate alloc;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 mod acquire;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
+mod adjust;
+#[cfg(any(feature = "alloc", feature = "heapless"))]
 mod constructors;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
+mod costs;
+#[cfg(any(feature = "alloc", feature = "heapless"))]
 mod grant;
+#[cfg(any(feature = "alloc", feature = "heapless"))]
+mod hierarchy;
 #[cfg(feature = "keyed")]
 mod key_waiter;
 #[cfg(feature = "keyed")]
@@ -32,6 +38,8 @@ mod permits;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 mod queued;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
+mod reserve;
+#[cfg(any(feature = "alloc", feature = "heapless"))]
 mod room;
 mod runtime;
 #[cfg(feature = "keyed")]
@@ -51,6 +59,8 @@ pub use sluicegate_core::*;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 pub use acquire::Acquire;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
+pub use costs::Costs;
+#[cfg(any(feature = "alloc", feature = "heapless"))]
 pub use grant::Grantor;
 #[cfg(feature = "keyed")]
 pub use key_waiter::KeyWaiter;
@@ -67,6 +77,8 @@ pub use paced::{Pace, Paced, Pacer};
 pub use permits::{AcquirePermit, Permits, Released, WaitedPermit};
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 pub use queued::Queued;
+#[cfg(any(feature = "alloc", feature = "heapless"))]
+pub use reserve::{Reserve, Reserves, Reserving, WaitedReservation};
 #[cfg(feature = "heapless")]
 pub use room::Fixed;
 #[cfg(feature = "alloc")]

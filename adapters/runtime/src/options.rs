@@ -57,9 +57,15 @@ impl WaitOptions {
     /// The waiter at the head sleeps until the next turn, for all. If its task never polls it again, nobody else would look until
     /// somebody calls the limiter. So each waiter also sleeps until this long after the turn that it expects when it comes, and from
     /// then on minds the time as if it were at the head: however many are stuck ahead of it, it waits no longer than twice
-    /// what it expected and this. In good order that sleep never ends. `None` leaves it out: one timer in all, and whoever waits
-    /// behind a waiter that is never polled again waits until any call of the limiter; and what an
-    /// [`AdjustableBucket`](sluicegate_core::AdjustableBucket) holds for that one stays held.
+    /// what it expected and this. In good order that sleep never ends. Where no clock knows its turn even then, because reservations
+    /// hold what it lacks, it looks again each time after twice as long.
+    ///
+    /// So long is also held what was granted and is not learnt of, by limiters that hold it, such as an adjustable bucket: then it counts
+    /// as taken. Should its waiter leave after all, it is given back as a refund, which brings back on top of a refill what that has
+    /// replaced.
+    ///
+    /// `None` leaves all this out: one timer in all; whoever waits behind a waiter that is never polled again waits until any call of the
+    /// limiter, and what is held for such a waiter stays held.
     pub const fn relief(mut self, after: Option<Duration>) -> Self {
         self.relief = after;
         self

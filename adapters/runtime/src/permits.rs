@@ -47,7 +47,9 @@ impl<O> From<ConcurrencyLimit<O>> for Permits<O> {
 }
 
 impl<O: PermitObserver> Grantor for Permits<O> {
+    type Cost = u64;
     type Grant = Permit<Arc<ConcurrencyLimit<O>>>;
+    type Denial = Denied;
 
     fn take_at(&self, _now: Nanos, cost: u64) -> Result<Self::Grant, Denied> {
         self.0.try_acquire_owned(cost)
@@ -60,6 +62,10 @@ impl<O: PermitObserver> Grantor for Permits<O> {
     /// No clock knows.
     fn earliest_at(&self, _now: Nanos, _total: u128) -> Option<Nanos> {
         None
+    }
+
+    fn denial(&self, _now: Nanos, _total: u128, denied: Denied) -> Denied {
+        denied
     }
 
     fn give_back(&self, _cost: u64, permit: Self::Grant) {
@@ -163,7 +169,7 @@ impl<O: PermitObserver, R: Runtime, M: RawMutex, S: Room> Released for Queued<Pe
     type Observer = O;
 
     fn released(&self) {
-        self.recheck();
+        self.let_all_go();
     }
 }
 
@@ -195,7 +201,7 @@ pin_project! {
 
 impl<W> Future for AcquirePermit<W>
 where
-    W: Waitable<Grant = Permit<Arc<ConcurrencyLimit<<W as Released>::Observer>>>> + Released + Clone,
+    W: Waitable<Grant = Permit<Arc<ConcurrencyLimit<<W as Released>::Observer>>>, Denial = Denied> + Released + Clone,
 {
     type Output = Result<WaitedPermit<W>, Denied>;
 

@@ -30,9 +30,30 @@ use crate::sync::Waiting;
 /// - *Nothing idle*: no task is started. Who waits at the head sleeps for all; when nobody waits there is no timer.
 /// - *No lock-up*: a waiter that is leaked, or never polled again, takes what its turn gives it, once. Those behind it go at their
 ///   turn whenever anybody calls the limiter; and without any call, after twice the wait that they expected and
-///   [`WaitOptions::relief`] at most.
-/// - *Wake-ups*: giving back, changing the limit through this type and closing wake those whom it concerns before they return.
+///   [`WaitOptions::relief`] at most. Where what is granted is held until it is learnt of, as by an
+///   [`AdjustableBucket`](sluicegate_core::AdjustableBucket), it counts as taken once it was held for that long, and those behind it may wait
+///   for that long more. A reservation is no such grant: it holds for as long as its owner likes.
+/// - *Wake-ups*: giving back, ending a reservation, changing the limit through this type and closing wake those whom it concerns before
+///   they return.
 /// - Wakers and observers are called with no lock held.
+///
+/// # Hierarchies
+///
+/// A [`Hierarchy`](sluicegate_core::Hierarchy), or an `OwnedHierarchy` for what outlives a borrow, is waited for as a whole: each
+/// waiter has a cost for each level, and goes when all levels have enough. [`DeniedBy`](sluicegate_core::DeniedBy) names the level that
+/// denied: for one whose wait would be too long, the level that is the last to have enough for those ahead of it and itself. Of a
+/// queue that is full or closed it names none, and its `level` is the number of levels.
+///
+/// All that is said above holds within one queue. Several queues whose hierarchies share a level, such as one for each tenant
+/// below one that is global, know nothing of one another:
+///
+/// - No order holds between their waiters. Each head sleeps until its own turn as if nobody else took anything, looks, and if others
+///   were faster sleeps again. A head that asks much of the common level can be overtaken for as long as small ones keep coming.
+/// - What one queue gets back, of what was given back or held for one that left, others learn of at the turn they expected, or when
+///   [`recheck`](Self::recheck) of theirs is called.
+/// - What is granted and not learnt of yet is held at all levels. While so much of an adjustable bucket is held that no clock knows
+///   the next turn, the others look again after [`WaitOptions::relief`], and then less and less often; with `None`, when they are called.
+///   What is held for a waiter that is never polled again counts as taken once its own queue is called after that time.
 ///
 /// # Complexity
 ///
@@ -43,14 +64,13 @@ pub struct Queued<L: Grantor, R, M, S: Room> {
     pub(crate) runtime: R,
     pub(crate) options: WaitOptions,
     pub(crate) waiting: Waiting,
-    pub(crate) line: Mutex<M, Line<S, L::Grant>>,
+    pub(crate) line: Mutex<M, Line<S, L>>,
 }
 
 impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
     /// Nobody waits for `limiter` yet. It is asked at the runtime's readings.
     pub fn new(limiter: L, runtime: R, options: WaitOptions) -> Self {
-        let line = Line::new(options.bound, options.is_newest_first, options.is_evicting);
-        Self { limiter, runtime, options, waiting: Waiting::none(), line: Mutex::new(line) }
+        Self { limiter, runtime, options, waiting: Waiting::none(), line: Mutex::new(Line::new(&options)) }
     }
 
     /// The limiter. What is given back to it, or changed, past this type is seen by those who wait once
@@ -76,28 +96,35 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
     /// # Errors
     /// As the limiter's; [`Denied::Closed`] once closed.
     #[inline]
-    pub fn try_acquire(&self, cost: u64) -> Result<L::Grant, Denied> {
+    pub fn try_acquire(&self, cost: L::Cost) -> Result<L::Grant, L::Denial> {
         let now = self.runtime.now();
-        let decision = self.decide_at_once(now, cost);
-        self.limiter.tell(now, cost, decision.as_ref().map_err(|denied| *denied));
+        let decision = self.decide_at_once(now, cost, L::take_at);
+        self.limiter.tell(now, cost, decision.as_ref().map_err(|denial| *denial));
         decision
     }
 
-    fn decide_at_once(&self, now: Nanos, cost: u64) -> Result<L::Grant, Denied> {
+    #[inline]
+    pub(crate) fn decide_at_once(
+        &self,
+        now: Nanos,
+        cost: L::Cost,
+        take_at: impl FnOnce(&L, Nanos, L::Cost) -> Result<L::Grant, L::Denial>,
+    ) -> Result<L::Grant, L::Denial> {
         if self.waiting.is_none() {
-            return self.limiter.take_at(now, cost);
+            return take_at(&self.limiter, now, cost);
         }
         let line = self.line.lock();
+        let total = line.with_those_ahead(cost);
         if line.is_closed() {
-            return Err(Denied::Closed);
+            return Err(self.limiter.denial(now, total, Denied::Closed));
         }
         if self.options.is_fair && line.len() > 0 {
             let turn = line.expected(now, &self.limiter, cost)?;
             let retry_after = turn.saturating_duration_since(now).max(Duration::from_nanos(1));
-            return Err(Denied::RateLimited { retry_after });
+            return Err(self.limiter.denial(now, total, Denied::RateLimited { retry_after }));
         }
         drop(line);
-        self.limiter.take_at(now, cost)
+        take_at(&self.limiter, now, cost)
     }
 
     /// Waits until `cost` can be taken, in order, for as long as that takes.
@@ -109,7 +136,7 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
     /// What can never succeed fails at once: [`Denied::CostExceedsLimit`] and [`Denied::Closed`]; so does a queue that is full,
     /// [`Denied::QueueFull`].
     #[inline]
-    pub fn acquire(&self, cost: u64) -> Acquire<&Self> {
+    pub fn acquire(&self, cost: L::Cost) -> Acquire<&Self> {
         Acquire::new(self, cost, Until::Ever)
     }
 
@@ -120,7 +147,7 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
     /// As [`acquire`](Self::acquire); and what the limiter says at the end, mostly [`Denied::RateLimited`]. It fails at once
     /// where the timeout is certainly too short.
     #[inline]
-    pub fn acquire_timeout(&self, cost: u64, timeout: Duration) -> Acquire<&Self> {
+    pub fn acquire_timeout(&self, cost: L::Cost, timeout: Duration) -> Acquire<&Self> {
         Acquire::new(self, cost, Until::After(timeout))
     }
 
@@ -129,14 +156,14 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
     /// # Errors
     /// As [`acquire_timeout`](Self::acquire_timeout).
     #[inline]
-    pub fn acquire_deadline(&self, cost: u64, deadline: Nanos) -> Acquire<&Self> {
+    pub fn acquire_deadline(&self, cost: L::Cost, deadline: Nanos) -> Acquire<&Self> {
         Acquire::new(self, cost, Until::At(deadline))
     }
 
     /// As [`acquire`](Self::acquire), by a future that shares the limiter and can go to another task.
     #[cfg(feature = "alloc")]
     #[inline]
-    pub fn acquire_owned(self: &alloc::sync::Arc<Self>, cost: u64) -> Acquire<alloc::sync::Arc<Self>> {
+    pub fn acquire_owned(self: &alloc::sync::Arc<Self>, cost: L::Cost) -> Acquire<alloc::sync::Arc<Self>> {
         Acquire::new(alloc::sync::Arc::clone(self), cost, Until::Ever)
     }
 
@@ -145,7 +172,7 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
     #[inline]
     pub fn acquire_timeout_owned(
         self: &alloc::sync::Arc<Self>,
-        cost: u64,
+        cost: L::Cost,
         timeout: Duration,
     ) -> Acquire<alloc::sync::Arc<Self>> {
         Acquire::new(alloc::sync::Arc::clone(self), cost, Until::After(timeout))
@@ -156,20 +183,42 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
     #[inline]
     pub fn acquire_deadline_owned(
         self: &alloc::sync::Arc<Self>,
-        cost: u64,
+        cost: L::Cost,
         deadline: Nanos,
     ) -> Acquire<alloc::sync::Arc<Self>> {
         Acquire::new(alloc::sync::Arc::clone(self), cost, Until::At(deadline))
     }
 
     /// Gives `cost` back that was granted and not used, and wakes those who can go with it.
-    pub fn give_back(&self, cost: u64, grant: L::Grant) {
+    pub fn give_back(&self, cost: L::Cost, grant: L::Grant) {
         self.limiter.give_back(cost, grant);
-        self.recheck();
+        self.let_all_go();
     }
 
-    /// Lets all go who can, after something was given back or the limit was changed past this type.
+    /// Lets all go who can, after something was given back or the limit was changed past this type; and tells those who never can go
+    /// any more that they cannot, wherever in the line they are.
+    ///
+    /// O(1) where nobody waits or nobody is concerned, and O(n) of those who wait where some can never go.
     pub fn recheck(&self) {
+        if self.waiting.is_none_after_change() {
+            return;
+        }
+        let mut news = News::none();
+        let mut next = Some(0);
+        loop {
+            let mut line = self.line.lock();
+            let is_all = line.refuse(self.runtime.now(), &self.limiter, &mut next, &mut news);
+            self.unlock(line);
+            news.tell();
+            if is_all {
+                break;
+            }
+        }
+        self.let_all_go();
+    }
+
+    /// Lets all go who can, after something was given back.
+    pub(crate) fn let_all_go(&self) {
         if self.waiting.is_none_after_change() {
             return;
         }
@@ -192,7 +241,7 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
         let mut news = News::none();
         loop {
             let mut line = self.line.lock();
-            let is_all = line.close(self.runtime.now(), &mut news);
+            let is_all = line.close(self.runtime.now(), &self.limiter, &mut news);
             self.unlock(line);
             news.tell();
             if is_all {
@@ -207,7 +256,7 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
     }
 
     /// Opens the lock, after telling those who do not take it how many wait.
-    pub(crate) fn unlock(&self, mut line: MutexGuard<'_, M, Line<S, L::Grant>>) {
+    pub(crate) fn unlock(&self, mut line: MutexGuard<'_, M, Line<S, L>>) {
         line.tidy();
         // One who closed counts as somebody who waits for ever, so that everybody looks.
         self.waiting.set(line.len() + usize::from(line.is_closed()));

@@ -13,7 +13,7 @@ pub trait Room: sealed::Sealed + 'static {
     type Slots: Slots<Payload = u32>;
     /// Memory for what each waiter is told.
     #[doc(hidden)]
-    type Places<G>: Places<G>;
+    type Places<C, A>: Places<C, A>;
     /// An empty queue of up to `bound` waiters.
     #[doc(hidden)]
     fn queue(bound: usize) -> sluicegate_core::WaitQueue<Self::Slots>;
@@ -21,11 +21,11 @@ pub trait Room: sealed::Sealed + 'static {
 
 /// A list of places that never moves one to another number.
 #[doc(hidden)]
-pub trait Places<G>: Default {
-    fn get(&self, number: u32) -> Option<&Place<G>>;
-    fn get_mut(&mut self, number: u32) -> Option<&mut Place<G>>;
+pub trait Places<C, A>: Default {
+    fn get(&self, number: u32) -> Option<&Place<C, A>>;
+    fn get_mut(&mut self, number: u32) -> Option<&mut Place<C, A>>;
     /// Adds a place and returns its number; `None` if there is no room.
-    fn push(&mut self, place: Place<G>) -> Option<u32>;
+    fn push(&mut self, place: Place<C, A>) -> Option<u32>;
     /// Gives all memory back. Nobody has a place.
     fn clear(&mut self);
 }
@@ -38,7 +38,7 @@ pub struct Growing;
 #[cfg(feature = "alloc")]
 impl Room for Growing {
     type Slots = alloc::vec::Vec<sluicegate_core::Waiting<u32>>;
-    type Places<G> = alloc::vec::Vec<Place<G>>;
+    type Places<C, A> = alloc::vec::Vec<Place<C, A>>;
 
     fn queue(bound: usize) -> sluicegate_core::WaitQueue<Self::Slots> {
         sluicegate_core::WaitQueue::new(bound)
@@ -46,19 +46,19 @@ impl Room for Growing {
 }
 
 #[cfg(feature = "alloc")]
-impl<G> Places<G> for alloc::vec::Vec<Place<G>> {
+impl<C, A> Places<C, A> for alloc::vec::Vec<Place<C, A>> {
     #[inline]
-    fn get(&self, number: u32) -> Option<&Place<G>> {
+    fn get(&self, number: u32) -> Option<&Place<C, A>> {
         <[_]>::get(self, number as usize)
     }
 
     #[inline]
-    fn get_mut(&mut self, number: u32) -> Option<&mut Place<G>> {
+    fn get_mut(&mut self, number: u32) -> Option<&mut Place<C, A>> {
         <[_]>::get_mut(self, number as usize)
     }
 
     #[inline]
-    fn push(&mut self, place: Place<G>) -> Option<u32> {
+    fn push(&mut self, place: Place<C, A>) -> Option<u32> {
         let number = u32::try_from(self.len()).ok()?;
         Self::push(self, place);
         Some(number)
@@ -80,7 +80,7 @@ pub struct Fixed<const N: usize>;
 #[cfg(feature = "heapless")]
 impl<const N: usize> Room for Fixed<N> {
     type Slots = heapless::Vec<sluicegate_core::Waiting<u32>, N>;
-    type Places<G> = heapless::Vec<Place<G>, N>;
+    type Places<C, A> = heapless::Vec<Place<C, A>, N>;
 
     fn queue(bound: usize) -> sluicegate_core::WaitQueue<Self::Slots> {
         sluicegate_core::WaitQueue::fixed().at_most(bound)
@@ -88,19 +88,19 @@ impl<const N: usize> Room for Fixed<N> {
 }
 
 #[cfg(feature = "heapless")]
-impl<G, const N: usize> Places<G> for heapless::Vec<Place<G>, N> {
+impl<C, A, const N: usize> Places<C, A> for heapless::Vec<Place<C, A>, N> {
     #[inline]
-    fn get(&self, number: u32) -> Option<&Place<G>> {
+    fn get(&self, number: u32) -> Option<&Place<C, A>> {
         <[_]>::get(self, number as usize)
     }
 
     #[inline]
-    fn get_mut(&mut self, number: u32) -> Option<&mut Place<G>> {
+    fn get_mut(&mut self, number: u32) -> Option<&mut Place<C, A>> {
         <[_]>::get_mut(self, number as usize)
     }
 
     #[inline]
-    fn push(&mut self, place: Place<G>) -> Option<u32> {
+    fn push(&mut self, place: Place<C, A>) -> Option<u32> {
         let number = u32::try_from(self.len()).ok()?;
         Self::push(self, place).ok()?;
         Some(number)

@@ -32,14 +32,14 @@ pub trait LimitStream: Stream + Sized {
     /// Each item takes 1 from `limiter` before it is passed on. An item that is refused for good is passed on as the reason why.
     ///
     /// The limiter is asked once there is an item, so a stream that is idle takes nothing.
-    fn limit_by<W: Waitable + Clone>(self, limiter: W) -> Limited<Self, W> {
+    fn limit_by<W: Waitable<Cost = u64> + Clone>(self, limiter: W) -> Limited<Self, W> {
         Limited { stream: self, limiter, cost: 1, item: None, acquire: None }
     }
 }
 
 impl<T: Stream> LimitStream for T {}
 
-impl<T: Stream, W: Waitable + Clone> Stream for Limited<T, W> {
+impl<T: Stream, W: Waitable<Cost = u64> + Clone> Stream for Limited<T, W> {
     type Item = Result<T::Item, Denied>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -58,7 +58,7 @@ impl<T: Stream, W: Waitable + Clone> Stream for Limited<T, W> {
             None => return Poll::Ready(None),
         };
         this.acquire.set(None);
-        Poll::Ready(this.item.take().map(|item| decision.map(|_| item)))
+        Poll::Ready(this.item.take().map(|item| decision.map(|_| item).map_err(Into::into)))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -87,7 +87,7 @@ pin_project! {
     }
 }
 
-impl<T, W: Waitable + Clone> LimitedSink<T, W> {
+impl<T, W: Waitable<Cost = u64> + Clone> LimitedSink<T, W> {
     /// Each item takes 1 from `limiter` before `sink` is given it. What was granted and not used serves the next item.
     pub fn new(sink: T, limiter: W) -> Self {
         Self { sink, limiter, is_granted: false, acquire: None }
@@ -121,7 +121,7 @@ impl<E: core::error::Error + 'static> core::error::Error for SinkError<E> {
     }
 }
 
-impl<I, T: Sink<I>, W: Waitable + Clone> Sink<I> for LimitedSink<T, W> {
+impl<I, T: Sink<I>, W: Waitable<Cost = u64> + Clone> Sink<I> for LimitedSink<T, W> {
     type Error = SinkError<T::Error>;
 
     fn poll_ready(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
@@ -140,7 +140,7 @@ impl<I, T: Sink<I>, W: Waitable + Clone> Sink<I> for LimitedSink<T, W> {
         };
         this.acquire.set(None);
         *this.is_granted = decision.is_ok();
-        Poll::Ready(decision.map(drop).map_err(SinkError::Denied))
+        Poll::Ready(decision.map(drop).map_err(|denial| SinkError::Denied(denial.into())))
     }
 
     fn start_send(self: Pin<&mut Self>, item: I) -> Result<(), Self::Error> {

@@ -6,8 +6,9 @@ use core::time::Duration;
 use lock_api::RawMutex;
 use sluicegate_core::{Denied, Nanos};
 
+use crate::costs::Costs;
 use crate::grant::Grantor;
-use crate::line::Next;
+use crate::line::{Fetched, Hold, Next, Unfetched, Wish};
 use crate::news::News;
 use crate::queued::Queued;
 use crate::room::Room;
@@ -15,8 +16,12 @@ use crate::runtime::Runtime;
 
 /// Something that [`Acquire`](crate::Acquire) can wait for: a reference to a [`Queued`] limiter, or an `Arc` of one.
 pub trait Waitable: sealed::Sealed {
+    /// What a waiter asks for.
+    type Cost: Costs;
     /// What a waiter is given.
     type Grant;
+    /// What a waiter is told that is given nothing.
+    type Denial: Copy + Into<Denied>;
     /// The executor's clock and timer.
     type Runtime: Runtime;
     #[doc(hidden)]
@@ -24,36 +29,53 @@ pub trait Waitable: sealed::Sealed {
     #[doc(hidden)]
     fn relief(&self) -> Option<Duration>;
     #[doc(hidden)]
-    fn take_unless_others_wait(&self, cost: u64) -> Option<Result<Self::Grant, Denied>>;
+    fn take_unless_others_wait(&self, cost: Self::Cost) -> Option<Answer<Self>>;
     #[doc(hidden)]
-    #[allow(clippy::type_complexity, reason = "the place, the expected turn, and what was seen")]
     fn enter(
         &self,
         now: Nanos,
-        cost: u64,
+        cost: Self::Cost,
         deadline: Option<Nanos>,
         waker: &Waker,
-    ) -> Result<(u32, Option<Nanos>, Looked<Self::Grant>), Denied>;
+    ) -> Result<Entered<Self>, Self::Denial>;
     #[doc(hidden)]
-    fn look(&self, place: u32, is_in_charge: bool, waker: &Waker) -> Looked<Self::Grant>;
+    fn look(&self, place: u32, is_in_charge: bool, waker: &Waker) -> Looked<Answer<Self>>;
     #[doc(hidden)]
     fn leave(&self, place: u32);
 }
 
+/// What a waiter is told.
+pub(crate) type Answer<W> = Result<<W as Waitable>::Grant, <W as Waitable>::Denial>;
+
+/// The place, the expected turn, and what was seen.
+pub(crate) type Entered<W> = (u32, Option<Nanos>, Looked<Answer<W>>);
+
 /// What a waiter sees.
 #[doc(hidden)]
 #[derive(Debug)]
-pub enum Looked<G> {
+pub enum Looked<A> {
     /// Its wait is over, and its place is given up.
-    Over(Result<G, Denied>),
+    Over(A),
     /// It is in charge of time, and sleeps for all until then.
     MindsTimeUntil(Nanos),
     /// Somebody wakes it.
     Waits,
 }
 
+impl<A> Looked<A> {
+    pub(crate) fn map<B>(self, answer: impl FnOnce(A) -> B) -> Looked<B> {
+        match self {
+            Self::Over(over) => Looked::Over(answer(over)),
+            Self::MindsTimeUntil(next) => Looked::MindsTimeUntil(next),
+            Self::Waits => Looked::Waits,
+        }
+    }
+}
+
 impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Waitable for Queued<L, R, M, S> {
+    type Cost = L::Cost;
     type Grant = L::Grant;
+    type Denial = L::Denial;
     type Runtime = R;
 
     #[inline]
@@ -67,42 +89,84 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Waitable for Queued<L, R, M, 
 
     /// Decides at once where nobody waits and the answer is not to wait.
     #[inline(always)]
-    fn take_unless_others_wait(&self, cost: u64) -> Option<Result<L::Grant, Denied>> {
+    fn take_unless_others_wait(&self, cost: L::Cost) -> Option<Answer<Self>> {
         if !self.waiting.is_none() {
             return None;
         }
         let now = self.runtime.now();
         let decision = self.limiter.take_at(now, cost);
-        if decision.as_ref().is_err_and(|denied| !denied.is_final()) {
+        if decision.as_ref().is_err_and(|denial| !(*denial).into().is_final()) {
             return None;
         }
-        self.limiter.tell(now, cost, decision.as_ref().map_err(|denied| *denied));
+        self.limiter.tell(now, cost, decision.as_ref().map_err(|denial| *denial));
         Some(decision)
     }
 
     fn enter(
         &self,
         now: Nanos,
-        cost: u64,
+        cost: L::Cost,
         deadline: Option<Nanos>,
         waker: &Waker,
-    ) -> Result<(u32, Option<Nanos>, Looked<L::Grant>), Denied> {
+    ) -> Result<Entered<Self>, L::Denial> {
+        let (place, expected) = self.enter_line(now, cost, Hold::UntilFetched, deadline, waker)?;
+        Ok((place, expected, self.look(place, false, waker)))
+    }
+
+    fn look(&self, place: u32, is_in_charge: bool, waker: &Waker) -> Looked<Answer<Self>> {
+        self.look_in_line(place, is_in_charge, waker).map(|Fetched { at, cost, answer }| {
+            self.limiter.tell(at, cost, answer.as_ref().map_err(|denial| *denial));
+            answer
+        })
+    }
+
+    fn leave(&self, place: u32) {
+        let mut line = self.line.lock();
+        let unfetched = line.leave(place);
+        self.unlock(line);
+        if let Some(Unfetched { at, cost, grant, is_kept }) = unfetched {
+            if is_kept {
+                self.limiter.tell(at, cost, Ok(&grant));
+                self.limiter.give_back(cost, grant);
+            } else {
+                self.limiter.let_go(at, cost, grant);
+            }
+        }
+        self.let_all_go();
+    }
+}
+
+impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
+    /// Takes a place at the end of the line, and tells the turn that it expects.
+    pub(crate) fn enter_line(
+        &self,
+        now: Nanos,
+        cost: L::Cost,
+        hold: Hold,
+        deadline: Option<Nanos>,
+        waker: &Waker,
+    ) -> Result<(u32, Option<Nanos>), L::Denial> {
         let mut news = News::none();
+        let wish = Wish { cost, hold, is_patient: deadline.is_none() };
         let (place, expected) = {
             let mut line = self.line.lock();
+            let total = line.with_those_ahead(cost);
+            let denial = |denied| self.limiter.denial(now, total, denied);
             let joined = if line.is_closed() {
-                Err(Denied::Closed)
+                Err(denial(Denied::Closed))
             } else {
                 let earliest = line.earliest(now, &self.limiter, cost);
                 let in_time = earliest.and_then(|earliest| match deadline {
                     Some(deadline) if earliest > deadline => {
                         // A deadline that has passed is too early also where nothing is missing.
                         let retry_after = earliest.saturating_duration_since(now).max(Duration::from_nanos(1));
-                        Err(Denied::RateLimited { retry_after })
+                        Err(denial(Denied::RateLimited { retry_after }))
                     }
                     _ => Ok(()),
                 });
-                in_time.and_then(|()| line.join(now, cost, deadline, waker.clone(), &mut news))
+                in_time.and_then(|()| {
+                    line.join(now, &self.limiter, wish, deadline, waker.clone(), &mut news).map_err(denial)
+                })
             };
             let expected = line.turn_of_newest(now, &self.limiter);
             // Counted before the limiter is looked at: see `Waiting`.
@@ -111,49 +175,35 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Waitable for Queued<L, R, M, 
         };
         news.tell();
         match place {
-            Ok(place) => Ok((place, expected, self.look(place, false, waker))),
-            Err(denied) => {
-                self.limiter.tell(now, cost, Err(denied));
-                Err(denied)
+            Ok(place) => Ok((place, expected)),
+            Err(denial) => {
+                self.limiter.tell(now, cost, Err(denial));
+                Err(denial)
             }
         }
     }
 
-    fn look(&self, place: u32, is_in_charge: bool, waker: &Waker) -> Looked<L::Grant> {
+    /// Lets all go who can, and fetches the answer in `place` if there is one; nobody is told of it yet.
+    pub(crate) fn look_in_line(&self, place: u32, is_in_charge: bool, waker: &Waker) -> Looked<Fetched<L>> {
         let mut news = News::none();
         let mut line = self.line.lock();
         let now = self.runtime.now();
+        // What it learns of counts as taken before those behind it are looked at: what is held has no time to come back.
+        let early = line.is_over(place).then(|| line.fetch(place, &self.limiter, waker));
         let is_all = line.let_go(now, &self.limiter, &mut news);
-        if is_in_charge {
-            line.keep_unfetched(&self.limiter);
-        }
-        let cost = line.cost(place);
-        // What it learns of counts as taken before the next turn is looked for: what is held has no time to come back.
-        let fetched = line.fetch(place, &self.limiter, waker);
-        let next = line.mind_time(now, &self.limiter, Some((place, is_in_charge)), &mut news);
+        let fetched = early.unwrap_or_else(|| line.fetch(place, &self.limiter, waker));
+        let polled = fetched.is_pending().then_some((place, is_in_charge));
+        let next = line.mind_time(now, &self.limiter, polled, &mut news);
         self.unlock(line);
         news.tell();
         if !is_all {
-            self.recheck();
+            self.let_all_go();
         }
         match (fetched, next) {
-            (Poll::Ready((at, answer)), _) => {
-                self.limiter.tell(at, cost, answer.as_ref().map_err(|denied| *denied));
-                Looked::Over(answer)
-            }
+            (Poll::Ready(fetched), _) => Looked::Over(fetched),
             (Poll::Pending, Next::Until(next)) => Looked::MindsTimeUntil(next),
             (Poll::Pending, Next::Woken) => Looked::Waits,
         }
-    }
-
-    fn leave(&self, place: u32) {
-        let mut line = self.line.lock();
-        let lost = line.leave(place);
-        self.unlock(line);
-        if let Some(give_back) = lost {
-            give_back(&self.limiter);
-        }
-        self.recheck();
     }
 }
 
@@ -161,7 +211,9 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Waitable for Queued<L, R, M, 
 macro_rules! points_to_waitable {
     ($pointer:ty) => {
         impl<W: Waitable + ?Sized> Waitable for $pointer {
+            type Cost = W::Cost;
             type Grant = W::Grant;
+            type Denial = W::Denial;
             type Runtime = W::Runtime;
 
             #[inline]
@@ -174,21 +226,21 @@ macro_rules! points_to_waitable {
             }
 
             #[inline(always)]
-            fn take_unless_others_wait(&self, cost: u64) -> Option<Result<W::Grant, Denied>> {
+            fn take_unless_others_wait(&self, cost: W::Cost) -> Option<Answer<W>> {
                 (**self).take_unless_others_wait(cost)
             }
 
             fn enter(
                 &self,
                 now: Nanos,
-                cost: u64,
+                cost: W::Cost,
                 deadline: Option<Nanos>,
                 waker: &Waker,
-            ) -> Result<(u32, Option<Nanos>, Looked<W::Grant>), Denied> {
+            ) -> Result<Entered<W>, W::Denial> {
                 (**self).enter(now, cost, deadline, waker)
             }
 
-            fn look(&self, place: u32, is_in_charge: bool, waker: &Waker) -> Looked<W::Grant> {
+            fn look(&self, place: u32, is_in_charge: bool, waker: &Waker) -> Looked<Answer<W>> {
                 (**self).look(place, is_in_charge, waker)
             }
 
@@ -210,6 +262,7 @@ mod sealed {
     pub trait Sealed {}
     impl<L: Grantor, R, M, S: Room> Sealed for Queued<L, R, M, S> {}
     impl<W: Sealed + ?Sized> Sealed for &W {}
+    impl<W: Sealed> Sealed for crate::reserve::Reserving<W> {}
     #[cfg(feature = "keyed")]
     impl<T: crate::Store, R: crate::Runtime + Clone, M: lock_api::RawMutex> Sealed for crate::KeyWaiter<T, R, M> {}
     #[cfg(feature = "alloc")]

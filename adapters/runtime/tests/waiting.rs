@@ -309,6 +309,8 @@ fn b06_who_minds_the_time_for_all_is_not_busy_where_no_clock_knows_the_turn() {
         }
     }
     impl Grantor for Gated {
+        type Cost = u64;
+        type Denial = Denied;
         type Grant = Admitted;
         fn take_at(&self, now: Nanos, cost: u64) -> Result<Admitted, Denied> {
             self.is_open().and_then(|()| self.0.take_at(now, cost))
@@ -318,6 +320,9 @@ fn b06_who_minds_the_time_for_all_is_not_busy_where_no_clock_knows_the_turn() {
         }
         fn earliest_at(&self, now: Nanos, total: u128) -> Option<Nanos> {
             Grantor::earliest_at(&self.0, now, total)
+        }
+        fn denial(&self, _: Nanos, _: u128, denied: Denied) -> Denied {
+            denied
         }
         fn give_back(&self, cost: u64, _: Admitted) {
             self.0.refund(cost);

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use parking_lot::RawMutex;
 use sluicegate_runtime::{
-    AdjustableBucket, Admitted, Clock, Grantor, Limiter, Nanos, Queued, Run, SharedSlidingLog, SlidingCounter,
+    AdjustableBucket, Admitted, Clock, Denied, Grantor, Limiter, Nanos, Queued, Run, SharedSlidingLog, SlidingCounter,
     SlidingLog, WaitOptions, quota,
 };
 
@@ -95,7 +95,7 @@ pub async fn b07_waiters_of_an_adjustable_bucket_go_first_in_first_out<E: Execut
 /// Compares with a limiter that is asked for one after the other.
 async fn go_first_in_first_out<E: Executor, L>(runtime: E::Runtime, limiter: fn() -> L)
 where
-    L: Grantor<Grant = Admitted> + Limiter + Send + Sync + 'static,
+    L: Grantor<Cost = u64, Grant = Admitted, Denial = Denied> + Limiter + Send + Sync + 'static,
 {
     let (waited, model) = (queued::<E, _>(&runtime, limiter()), limiter());
     pass::<E>(&runtime, Duration::from_secs(3)).await;
@@ -134,7 +134,7 @@ pub async fn b06_what_nobody_fetched_leaves_no_trace<E: Executor>(runtime: E::Ru
 
 async fn leaves_no_trace<E: Executor, L>(runtime: &E::Runtime, limiter: L)
 where
-    L: Grantor<Grant = Admitted> + Limiter + Send + Sync + 'static,
+    L: Grantor<Cost = u64, Grant = Admitted, Denial = Denied> + Limiter + Send + Sync + 'static,
 {
     let waited = queued::<E, _>(runtime, limiter);
     assert!(waited.try_acquire(10).is_ok());
