@@ -18,8 +18,8 @@ use futures_sink::Sink;
 use parking_lot::{RawMutex, RawRwLock};
 use sluicegate_runtime::{
     Clock, ConcurrencyLimit, Denied, Growing, Inheritance, KeyedTokenBucket, LimitStream, LimitedSink, ManualClock,
-    ManualRuntime, Nanos, PER_SECOND, Paced, Pacing, Permits, Queued, QueuedKeyed, Rate, TokenBucket, WaitOptions,
-    quota,
+    ManualRuntime, Nanos, PER_SECOND, Paced, Pacing, Permits, Queued, QueuedKeyed, Rate, SetTierError, Tier, Tiers,
+    TokenBucket, WaitOptions, quota,
 };
 use support::Waiter;
 
@@ -223,6 +223,53 @@ fn c08_who_waits_for_a_key_sees_a_change_of_its_quota() {
     assert!(waiter.run().is_none());
     time.advance(Duration::from_millis(200));
     assert!(waiter.run().unwrap().is_ok());
+}
+
+#[test]
+fn c08_a_quota_set_by_the_queue_reaches_all_who_wait_for_any_key() {
+    let (keys, time) = keys();
+    for key in 1..=3 {
+        assert!(keys.try_acquire(&key, 2).is_ok());
+    }
+    let mut small: Vec<_> = (1..=3).map(|key| Waiter::waiting(keys.acquire(key, 1))).collect();
+    let mut large: Vec<_> = (1..=3).map(|key| Waiter::waiting(keys.acquire(key, 2))).collect();
+    keys.set_quota((), quota!("10/1s burst 1"), Inheritance::Level).unwrap();
+    for waiter in &mut large {
+        assert_eq!(waiter.run().unwrap(), Err(Denied::CostExceedsLimit { cost: 2, limit: 1 }));
+    }
+    for waiter in &mut small {
+        assert!(waiter.run().is_none());
+    }
+    time.advance(Duration::from_millis(100));
+    for waiter in &mut small {
+        assert!(waiter.run().unwrap().is_ok());
+    }
+    drop((small, large));
+    assert_eq!((keys.waited_for(), time.sleepers()), (0, 0));
+}
+
+#[test]
+fn c08_who_waits_for_a_key_sees_its_new_tier() {
+    type Tiered = QueuedKeyed<KeyedTokenBucket<u8, RawRwLock, RandomState, ManualClock, (), Tiers>, Time, RawMutex>;
+    const PAID: Tier = Tier(1);
+
+    let store = KeyedTokenBucket::with_tiers(
+        quota!("1/1h burst 2"),
+        &[quota!("1/1s burst 8")],
+        RandomState::new(),
+        ManualClock::new(),
+    );
+    let (time, options) = (Time::new(), WaitOptions::new());
+    let keys = Tiered::new(store, time.clone(), options);
+    assert!(keys.try_acquire(&1, 2).is_ok() && keys.try_acquire(&2, 2).is_ok());
+    let (mut first, mut second) = (Waiter::waiting(keys.acquire(1, 1)), Waiter::waiting(keys.acquire(2, 1)));
+    keys.set_tier(&1, PAID, Inheritance::Spent).unwrap();
+    assert!(first.run().unwrap().is_ok());
+    assert!(second.run().is_none());
+    let mut third = Waiter::waiting(keys.acquire(1, 8));
+    keys.set_tier(&1, Tier(0), Inheritance::Level).unwrap();
+    assert_eq!(third.run().unwrap(), Err(Denied::CostExceedsLimit { cost: 8, limit: 2 }));
+    assert_eq!(keys.set_tier(&1, Tier(9), Inheritance::Level), Err(SetTierError::UnknownTier));
 }
 
 #[test]

@@ -18,7 +18,10 @@ use std::thread::{self, Thread};
 use std::time::Instant;
 
 use parking_lot::RawMutex;
-use sluicegate_runtime::{Clock, Denied, Growing, ManualRuntime, Queued, Quota, TokenBucket, WaitOptions, quota};
+use sluicegate_runtime::{
+    AdjustableBucket, Admitted, Clock, Denied, Growing, Hierarchy, Level, ManualRuntime, Nanos, Queued, Quota,
+    Remaining, TokenBucket, WaitOptions, quota,
+};
 
 type Bucket = Queued<TokenBucket<()>, ManualRuntime<RawMutex>, RawMutex, Growing>;
 
@@ -96,6 +99,86 @@ fn b06_every_token_that_time_brings_goes_to_one_whoever_leaves_or_times_out() {
     assert_eq!(granted + left, now.as_u64() / 1_000_000, "one comes each millisecond; {left} are left");
     assert!(timed_out.into_inner() > 0, "not all that was to be tried was");
     assert_eq!((bucket.waiters(), time.sleepers()), (0, 0));
+}
+
+#[test]
+fn d02_what_reservations_did_not_need_is_all_there_whoever_leaves() {
+    const LIMIT: u64 = 12;
+    let bucket = AdjustableBucket::with_limit(quota!("1/1h burst 12").into(), ());
+    let queue: Queued<_, _, RawMutex, Growing> =
+        Queued::new(bucket, ManualRuntime::<RawMutex>::new(), WaitOptions::new().relief(None));
+    let out = AtomicU64::new(0);
+    race(THREADS, |seed| {
+        let mut numbers = Numbers(seed);
+        for _ in 0..ROUNDS {
+            let cost = 1 + numbers.below(LIMIT / 2);
+            let reservation = match numbers.below(5) {
+                0 => queue.try_reserve(cost).ok(),
+                1 => poll_and_leave(queue.reserve(cost), numbers.below(3)).map(Result::unwrap),
+                2 | 3 => Some(block_on(queue.reserve(cost)).unwrap()),
+                _ => {
+                    // In the same line.
+                    let admitted = block_on(queue.acquire(cost)).unwrap();
+                    queue.give_back(cost, admitted);
+                    None
+                }
+            };
+            let Some(reservation) = reservation else { continue };
+            // Relaxed: the limit itself is what orders them.
+            let before = out.fetch_add(cost, Ordering::Relaxed);
+            assert!(before + cost <= LIMIT, "{before} were out when {cost} were reserved");
+            out.fetch_sub(cost, Ordering::Relaxed);
+            let spent = numbers.below(cost + 1);
+            if numbers.below(3) == 0 {
+                drop(reservation);
+            } else {
+                assert_eq!(reservation.settle(spent).charged, spent);
+                queue.give_back(spent, Admitted::new(Remaining::Exactly(0), Nanos::ZERO));
+            }
+        }
+    });
+    assert_eq!((queue.limiter().inspect_at(Nanos::ZERO).level, queue.limiter().held()), (LIMIT, 0));
+    assert_eq!((queue.waiters(), queue.runtime().sleepers()), (0, 0));
+}
+
+#[test]
+fn c09_queues_over_a_common_level_never_exceed_it_whoever_leaves() {
+    const LIMITS: [u64; 2] = [12, 8];
+    let level = |name, quota: Quota| Level::new(name, AdjustableBucket::with_limit(quota.into(), ()));
+    let global = level("global", quota!("1/1h burst 12"));
+    let own = [level("ada", quota!("1/1h burst 8")), level("grace", quota!("1/1h burst 8"))];
+    let time = ManualRuntime::<RawMutex>::new();
+    let queues = own.each_ref().map(|own| {
+        let levels = Hierarchy::of([&global, own]).unwrap();
+        Queued::<_, _, RawMutex, Growing>::new(levels, time.clone(), WaitOptions::new().relief(None))
+    });
+    let out = [const { AtomicU64::new(0) }; 3];
+    race(THREADS, |seed| {
+        let mut numbers = Numbers(seed);
+        for _ in 0..ROUNDS {
+            let tenant = numbers.below(2) as usize;
+            let (queue, costs) = (&queues[tenant], [1 + numbers.below(6), 1 + numbers.below(4)]);
+            let granted = match numbers.below(4) {
+                0 => queue.try_acquire(costs).ok(),
+                1 => poll_and_leave(queue.acquire(costs), numbers.below(3)).map(Result::unwrap),
+                _ => Some(block_on(queue.acquire(costs)).unwrap()),
+            };
+            if let Some(admitted) = granted {
+                for (at, cost, limit) in [(0, costs[0], LIMITS[0]), (1 + tenant, costs[1], LIMITS[1])] {
+                    let before = out[at].fetch_add(cost, Ordering::Relaxed);
+                    assert!(before + cost <= limit, "{before} were out when {cost} were granted");
+                    out[at].fetch_sub(cost, Ordering::Relaxed);
+                }
+                queue.give_back(costs, admitted);
+            }
+            // Each queue learns only of what itself gave back, and what a waiter held that left is there again too.
+            queues[1 - tenant].recheck();
+        }
+    });
+    let left = queues.each_ref().map(|queue| queue.limiter().inspect_at(Nanos::ZERO).map(|level| level.level));
+    assert_eq!(left, [LIMITS; 2]);
+    assert_eq!((queues[0].waiters() + queues[1].waiters(), time.sleepers()), (0, 0));
+    assert_eq!((global.limiter().held(), own[0].limiter().held(), own[1].limiter().held()), (0, 0, 0));
 }
 
 #[test]
