@@ -41,11 +41,15 @@ pub use limiters::{
 pub use limiters::{TscShardedWindow, TscTokenBucket};
 pub use os_clock::OsClock;
 #[cfg(feature = "wait")]
-pub use parking::{ParkUntil, ThreadTime, Wait, WaitingAdjustableBucket, WaitingConcurrencyLimit, WaitingTokenBucket};
+pub use parking::{
+    ParkUntil, ThreadTime, Wait, WaitingAdjustableBucket, WaitingConcurrencyLimit, WaitingSlidingLog,
+    WaitingTokenBucket,
+};
 /// What waits share on threads and on executors.
 #[cfg(feature = "wait")]
 pub use sluicegate_runtime::{
-    self, Acquire, Grantor, Growing, ManualRuntime, Permits, Queued, Runtime, WaitOptions, WaitedPermit,
+    self, Acquire, Costs, Grantor, Growing, ManualRuntime, Permits, Queued, Reserve, Reserving, Runtime, WaitOptions,
+    WaitedPermit, WaitedReservation,
 };
 pub use thread_shard::ThreadShard;
 #[cfg(feature = "tsc")]

@@ -133,9 +133,13 @@ impl Wake for Parked {
 /// It is a [`Queued`] limiter, and all its methods are there; `wait()` on what they return parks the thread.
 pub type WaitingTokenBucket = Queued<sluicegate_core::TokenBucket<()>, ThreadTime, parking_lot::RawMutex, Growing>;
 
-/// The same for a limit that can be changed while it is waited for.
+/// The same for a limit that can be changed while it is waited for, and from which tokens can be reserved.
 pub type WaitingAdjustableBucket =
     Queued<sluicegate_core::AdjustableBucket<()>, ThreadTime, parking_lot::RawMutex, Growing>;
 
 /// A limit of what is in use whose permits threads can wait for, in order.
 pub type WaitingConcurrencyLimit = Queued<sluicegate_runtime::Permits, ThreadTime, parking_lot::RawMutex, Growing>;
+
+/// At most so much in any interval of one length, which threads can wait for, in order; made by `WaitingSlidingLog::of(rate)`.
+pub type WaitingSlidingLog =
+    Queued<sluicegate_runtime::GrowingSlidingLog<parking_lot::RawMutex>, ThreadTime, parking_lot::RawMutex, Growing>;

@@ -12,8 +12,9 @@ use std::thread;
 use parking_lot::RawMutex;
 use sluicegate_threads::sluicegate_core::TokenBucket;
 use sluicegate_threads::{
-    ConcurrencyLimit, Denied, Growing, ManualRuntime, Nanos, Queued, ThreadTime, Wait, WaitOptions,
-    WaitingConcurrencyLimit, WaitingTokenBucket, quota,
+    AdjustableBucket, ConcurrencyLimit, Denied, Growing, Hierarchy, Inheritance, Level, ManualRuntime, Nanos, Queued,
+    ThreadTime, Wait, WaitOptions, WaitingAdjustableBucket, WaitingConcurrencyLimit, WaitingSlidingLog,
+    WaitingTokenBucket, quota,
 };
 
 type Time = ManualRuntime<RawMutex>;
@@ -97,6 +98,47 @@ fn c17_permits_pass_from_thread_to_thread() {
     });
     assert!(most.lock().unwrap().1 <= 2);
     assert_eq!(limit.usage().in_use, 0);
+}
+
+#[test]
+fn d02_a_thread_waits_for_what_another_reserved_and_did_not_need() {
+    let bucket = WaitingAdjustableBucket::of(quota!("1/1h burst 10"));
+    let held = bucket.try_reserve(10).unwrap();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| bucket.reserve(6).wait().unwrap().settle(6));
+        until(|| bucket.waiters() == 1);
+        assert_eq!(held.settle(4).charged, 4);
+        assert_eq!(waiting.join().unwrap().charged, 6);
+    });
+    assert!(bucket.try_reserve(1).is_err());
+    // It waits until the limit is another one.
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| bucket.acquire(10).wait());
+        until(|| bucket.waiters() == 1);
+        bucket.adjust(quota!("1/1h burst 5"), Inheritance::Level);
+        assert_eq!(waiting.join().unwrap(), Err(Denied::CostExceedsLimit { cost: 10, limit: 5 }));
+    });
+}
+
+#[test]
+fn c09_a_thread_waits_for_all_levels() {
+    let level = |name| Level::new(name, AdjustableBucket::with_limit(quota!("1000/1s burst 2").into(), ()));
+    let (outer, inner) = (level("outer"), level("inner"));
+    let levels: Queued<_, ThreadTime, RawMutex, Growing> =
+        Queued::new(Hierarchy::of([&outer, &inner]).unwrap(), ThreadTime::default(), WaitOptions::new());
+    levels.try_acquire([1, 2]).unwrap();
+    let [_, at_inner] = levels.acquire([1, 2]).wait().unwrap();
+    assert!(at_inner.at > Nanos::ZERO);
+    let denied = levels.acquire_timeout([2, 2], Duration::ZERO).wait().unwrap_err();
+    assert_eq!(denied.level, 1, "{denied}");
+}
+
+#[test]
+fn b02_a_thread_waits_for_a_log() {
+    let log = WaitingSlidingLog::of("2/1ms".parse().unwrap());
+    let first = log.acquire(2).wait().unwrap();
+    let second = log.acquire(1).wait().unwrap();
+    assert!(second.at.saturating_duration_since(first.at) >= Duration::from_millis(1));
 }
 
 #[test]
