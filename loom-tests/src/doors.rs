@@ -191,6 +191,32 @@ impl<K: Kind> Tree for CoreTree<K> {
     }
 }
 
+/// A [`CoreTree`] that holds at all levels and then keeps, as a queue does: the outermost holds as well, and once all do, no hold is
+/// in flight.
+#[derive(Debug)]
+pub struct HoldingTree(CoreTree);
+
+impl Tree for HoldingTree {
+    fn new(limits: [u64; 3]) -> Self {
+        Self(CoreTree::new(limits))
+    }
+
+    fn try_acquire(&self, path: [usize; 2]) -> Result<(), usize> {
+        let hierarchy = Hierarchy::new(path.map(|index| self.0.level(index))).expect("a path names two levels");
+        let held = hierarchy.hold_at(NOW, [1, 1]).map_err(|refused| path[refused.level])?;
+        hierarchy.keep([1, 1], &held);
+        Ok(())
+    }
+
+    fn try_acquire_alone(&self, level: usize) -> bool {
+        self.0.try_acquire_alone(level)
+    }
+
+    fn free(&self, level: usize) -> u64 {
+        self.0.free(level)
+    }
+}
+
 /// A concurrency limit, right or wrong.
 pub trait Permits: Send + Sync + 'static {
     /// What was taken; dropping it gives it back.

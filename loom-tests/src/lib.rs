@@ -41,11 +41,14 @@ pub use clocked::{
 };
 pub use doors::{
     Adjustable, Answer, Bucket, CoreAdjustable, CoreBucket, CoreCounter, CorePacer, CorePermits, CoreTree, CoreWindow,
-    Counter, Held, Kind, Pacer, Permits, Seat, Taken, Tree, Window,
+    Counter, Held, HoldingTree, Kind, Pacer, Permits, Seat, Taken, Tree, Window,
 };
 pub use key_queue::{KeyQueue, RuntimeKeys};
 pub use lock::{ModelLock, ModelMutex, SteppedMutex};
-pub use queue::{FromLimit, Queue, RuntimeAdjustable, RuntimeBucket, RuntimePermits, Tokens, Wait, Waiter, Ways};
+pub use queue::{
+    FromLimit, Queue, Reserving, RuntimeAdjustable, RuntimeBucket, RuntimePermits, RuntimeReservations, Tokens, Wait,
+    Waiter, Ways,
+};
 pub use shim::{Bound, model, models, race2, race3};
 pub use store::{CoreStore, Parity, ParityHasher, Served, Store};
 

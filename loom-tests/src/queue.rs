@@ -12,7 +12,9 @@ use std::task::Wake;
 use sluicegate_core::{
     AdjustableBucket, Admitted, Clock, ConcurrencyLimit, Denied, Limit, Limiter, PER_SECOND, Quota, Rate, TokenBucket,
 };
-use sluicegate_runtime::{Grantor, Growing, ManualRuntime, Permits, Queued, WaitOptions, WaitedPermit};
+use sluicegate_runtime::{
+    Grantor, Growing, ManualRuntime, Permits, Queued, WaitOptions, WaitedPermit, WaitedReservation,
+};
 
 use crate::lock::ModelMutex;
 use crate::promise;
@@ -46,6 +48,12 @@ pub trait Queue: Send + Sync + 'static {
     fn free(&self) -> u64;
     /// How many sleep.
     fn sleepers(&self) -> usize;
+}
+
+/// A limiter from which tokens can be reserved, right or wrong: what is granted is held until it is settled.
+pub trait Reserving: Queue {
+    /// Ends a reservation of which so much was spent.
+    fn settle(&self, held: Self::Held, spent: u64);
 }
 
 /// How a queue treats those who wait.
@@ -151,14 +159,12 @@ impl FromLimit for AdjustableBucket<()> {
 
 impl<L> Queue for Tokens<L>
 where
-    L: Grantor<Grant = Admitted> + Limiter + FromLimit + Send + Sync + 'static,
+    L: Grantor<Cost = u64, Grant = Admitted, Denial = Denied> + Limiter + FromLimit + Send + Sync + 'static,
 {
     type Held = (u64, Admitted);
 
     fn with(limit: u64, ways: Ways) -> Self {
-        let rate = Rate::new(1, PER_SECOND).expect("one a second is a rate");
-        let quota = Quota::new(rate).and_then(|quota| quota.burst(limit)).expect("a few tokens are a quota");
-        Self(used(Queued::new(L::from_limit(quota.into()), Time::new(), options(ways))))
+        Self(used(Queued::new(L::from_limit(quota(limit).into()), Time::new(), options(ways))))
     }
 
     fn try_acquire(&self, cost: u64) -> Option<Self::Held> {
@@ -238,6 +244,63 @@ impl Queue for RuntimePermits {
     fn sleepers(&self) -> usize {
         self.0.runtime().sleepers()
     }
+}
+
+/// The reservations of a [`Queued`] [`AdjustableBucket`].
+#[derive(Debug)]
+pub struct RuntimeReservations(Arc<Reservable>);
+
+type Reservable = Queued<AdjustableBucket<()>, Time, ModelMutex, Growing>;
+
+impl Queue for RuntimeReservations {
+    type Held = WaitedReservation<Arc<Reservable>>;
+
+    fn with(limit: u64, ways: Ways) -> Self {
+        Self(used(Queued::new(AdjustableBucket::with_limit(quota(limit).into(), ()), Time::new(), options(ways))))
+    }
+
+    fn try_acquire(&self, cost: u64) -> Option<Self::Held> {
+        self.0.try_reserve_owned(cost).ok()
+    }
+
+    fn acquire(&self, cost: u64, timeout: Option<u64>) -> Wait<Self::Held> {
+        match timeout {
+            Some(seconds) => Box::pin(self.0.reserve_timeout_owned(cost, Duration::from_secs(seconds))),
+            None => Box::pin(self.0.reserve_owned(cost)),
+        }
+    }
+
+    fn give_back(&self, held: Self::Held) {
+        held.cancel();
+    }
+
+    fn close(&self) {
+        self.0.close();
+    }
+
+    fn tick(&self) {
+        self.0.runtime().advance(SECOND);
+    }
+
+    fn free(&self) -> u64 {
+        self.0.limiter().inspect_at(self.0.runtime().now()).level
+    }
+
+    fn sleepers(&self) -> usize {
+        self.0.runtime().sleepers()
+    }
+}
+
+impl Reserving for RuntimeReservations {
+    fn settle(&self, held: Self::Held, spent: u64) {
+        promise!(held.settle(spent).unpaid == 0, "no more is spent than was held");
+    }
+}
+
+/// One a second.
+fn quota(limit: u64) -> Quota {
+    let rate = Rate::new(1, PER_SECOND).expect("one a second is a rate");
+    Quota::new(rate).and_then(|quota| quota.burst(limit)).expect("a few tokens are a quota")
 }
 
 /// Its locks have been used, and so made, before anybody races.

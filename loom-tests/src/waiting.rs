@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use sluicegate_core::Denied;
 
-use crate::{Queue, Waiter, Ways, promise, race2, race3};
+use crate::{Queue, Reserving, Waiter, Ways, promise, race2, race3};
 
 /// All there is comes back while somebody begins to wait for it: it is not left there unseen.
 pub fn give_back_against_beginning<Q: Queue>() {
@@ -210,6 +210,51 @@ pub fn head_leaves_against_the_turn<Q: Queue>() {
     second.run();
     promise!(second.is_granted(), "its token has come, and nobody told it");
     promise!(queue.free() == 0 && queue.sleepers() == 0, "{} free, {} sleep", queue.free(), queue.sleepers());
+}
+
+/// Somebody begins to wait while a reservation of all there is is settled at less: what it did not need is not left there unseen.
+pub fn settle_against_beginning<Q: Reserving>() {
+    let queue = Arc::new(Q::new(2));
+    let held = take(&*queue, 2);
+    let (mut waiter, ()) = race2(&queue, |queue| begin(queue, 1), |queue| queue.settle(held, 1));
+    waiter.run();
+    promise!(waiter.is_granted(), "it is there, and who waits for it was not told: {waiter:?}");
+    promise!(queue.free() == 0, "{} is free as well", queue.free());
+}
+
+/// One of two tokens is held and the other was spent, and the head waits for both. It looks while the reservation is settled at nothing
+/// and a second passes: having both, it must not sleep, and before it has, it must.
+pub fn settle_against_the_timer<Q: Reserving>() {
+    let queue = Arc::new(Q::new(2));
+    let (held, spent) = (take(&*queue, 1), take(&*queue, 1));
+    queue.settle(spent, 1);
+    let mut head = begin(&*queue, 2);
+    let run = |_: &Q| {
+        head.run();
+        head
+    };
+    let (mut head, (), ()) = race3(&queue, run, Q::tick, |queue| queue.settle(held, 0));
+    head.run();
+    promise!(head.is_granted(), "two are there, and it sleeps");
+    promise!(queue.free() == 0 && queue.sleepers() == 0, "{} free, {} sleep", queue.free(), queue.sleepers());
+}
+
+/// The head leaves, granted or not, while a reservation is settled at less: the next one has what is left, and a second later the rest
+/// is there for one more.
+pub fn settle_against_cancel<Q: Reserving>() {
+    let queue = Arc::new(Q::new(2));
+    let held = take(&*queue, 2);
+    let (head, mut second) = (begin(&*queue, 2), begin(&*queue, 1));
+    let run = |_: &Q| {
+        second.run();
+        second
+    };
+    let (mut second, (), ()) = race3(&queue, run, |_| drop(head), |queue| queue.settle(held, 1));
+    second.run();
+    promise!(second.is_granted(), "one is there, and nobody told it");
+    promise!(queue.free() == 0 && queue.sleepers() == 0, "{} free, {} sleep", queue.free(), queue.sleepers());
+    queue.tick();
+    promise!(begin(&*queue, 1).is_granted() && queue.free() == 1, "one has come since: {}", queue.free());
 }
 
 /// One comes back, or comes by itself, and the first of two has it while the second one waits for all that there can be: what the

@@ -182,6 +182,10 @@ planted! { CompactQueue: QueueFlaws;
     queue_expires_by_an_old_look: EXPIRES_BY_AN_OLD_LOOK in waiting::timeout_against_give_back within 2;
     /// The head sleeps until what came back would have come by itself.
     queue_lets_the_head_sleep: LETS_THE_HEAD_SLEEP in waiting::give_back_against_the_timer within 2;
+    /// Who begins to wait after the look waits for what is settled then.
+    queue_settles_after_looking: SETTLES_AFTER_LOOKING in waiting::settle_against_beginning within 2;
+    /// The head sleeps on although all it needs is there.
+    queue_settles_silently: SETTLES_SILENTLY in waiting::settle_against_the_timer within 2;
     /// It waits in a line that it is not in.
     queue_evicts_untold: EVICTS_UNTOLD in waiting::eviction_against_give_back within 2;
     /// It is granted what comes back between the look and the eviction, and that is lost.

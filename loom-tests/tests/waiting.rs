@@ -1,8 +1,11 @@
-//! Waiting under racing callers: a token bucket, and a concurrency limit, whose permits come back when they are dropped.
+//! Waiting under racing callers: a token bucket, a concurrency limit, whose permits come back when they are dropped, and reservations
+//! of an adjustable bucket.
 //!
 //! Each body says what it proves. Beside each test: its threads, how many preemptions bound it, and what it costs.
 
-use sluicegate_loom_tests::{Bound, RuntimeAdjustable, RuntimeBucket, RuntimePermits, model, waiting};
+use sluicegate_loom_tests::{
+    Bound, RuntimeAdjustable, RuntimeBucket, RuntimePermits, RuntimeReservations, model, waiting,
+};
 
 // 2 threads, up to 4 preemptions: 5990 interleavings, 1.3 s.
 #[test]
@@ -76,7 +79,7 @@ fn b06_timeout_against_give_back() {
     model(Bound::preemptions(3), waiting::timeout_against_give_back::<RuntimeBucket>);
 }
 
-// 2 threads, up to 3 preemptions: 1310 interleavings, 0.1 s.
+// 2 threads, up to 3 preemptions: 1047 interleavings, 0.1 s.
 #[test]
 fn b06_timeout_against_release() {
     model(Bound::preemptions(3), waiting::timeout_against_release::<RuntimePermits>);
@@ -110,6 +113,30 @@ fn b06_head_leaves_and_time_is_minded() {
 #[test]
 fn b06_head_leaves_against_the_turn() {
     model(Bound::preemptions(3), waiting::head_leaves_against_the_turn::<RuntimeBucket>);
+}
+
+// 2 threads, up to 3 preemptions: 2715 interleavings, 0.6 s.
+#[test]
+fn d02_settle_against_beginning() {
+    model(Bound::preemptions(3), waiting::settle_against_beginning::<RuntimeReservations>);
+}
+
+// 3 threads, up to 3 preemptions: 352 interleavings, 0.1 s.
+#[test]
+fn d02_settle_against_the_timer() {
+    model(Bound::preemptions(3), waiting::settle_against_the_timer::<RuntimeReservations>);
+}
+
+// 3 threads, up to 2 preemptions: 633 interleavings, 0.2 s.
+#[test]
+fn d02_settle_against_cancel() {
+    model(Bound::preemptions(2), waiting::settle_against_cancel::<RuntimeReservations>);
+}
+
+// 3 threads, up to 2 preemptions: 603 interleavings, 0.2 s.
+#[test]
+fn d02_reservation_against_cancel() {
+    model(Bound::preemptions(2), waiting::give_back_against_cancel::<RuntimeReservations>);
 }
 
 // 2 threads, up to 3 preemptions: 1905 interleavings, 0.3 s.

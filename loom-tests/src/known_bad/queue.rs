@@ -14,7 +14,7 @@ use sluicegate_core::Denied;
 
 use crate::lock::ModelMutex;
 use crate::shim::{AtomicU64, fence};
-use crate::{Queue, Wait, Ways};
+use crate::{Queue, Reserving, Wait, Ways};
 
 /// Bugs that a queue may have, one type each.
 pub trait QueueFlaws: Send + Sync + 'static {
@@ -32,6 +32,10 @@ pub trait QueueFlaws: Send + Sync + 'static {
     const LEAVES_SILENTLY: bool = false;
     /// Gives up by what it saw before it locked the line again.
     const EXPIRES_BY_AN_OLD_LOOK: bool = false;
+    /// Looks who waits before it settles, and tells those.
+    const SETTLES_AFTER_LOOKING: bool = false;
+    /// Settles without looking who waits.
+    const SETTLES_SILENTLY: bool = false;
     /// Whoever gives back too little for the head lets it sleep as long as before.
     const LETS_THE_HEAD_SLEEP: bool = false;
     /// Whoever makes room is not told.
@@ -386,6 +390,17 @@ impl<F: QueueFlaws> Queue for CompactQueue<F> {
 
     fn sleepers(&self) -> usize {
         self.0.locked(|line| line.waiters.iter().filter(|waiter| waiter.asleep_until.is_some()).count())
+    }
+}
+
+impl<F: QueueFlaws> Reserving for CompactQueue<F> {
+    fn settle(&self, held: u64, spent: u64) {
+        let unspent = held - spent;
+        if F::SETTLES_SILENTLY || (F::SETTLES_AFTER_LOOKING && self.0.waiting.load(Relaxed) == 0) {
+            self.0.full_at.fetch_sub(unspent, AcqRel);
+        } else {
+            self.0.give_back(unspent);
+        }
     }
 }
 
