@@ -15,8 +15,8 @@ use crate::costs::Costs;
 /// - `take_at` MUST take all of the cost or nothing, and `peek_at` MUST answer as it would and take nothing; so `peek_hold_at` for
 ///   `hold_at`.
 /// - Where a cost can never be taken ([`Denied::is_final`]), no larger one may be: none that is as large at every level.
-/// - Each `hold_at` that is `Ok` is followed by exactly one of `keep` and `let_go`, with its grant; `let_go` undoes it. (But who
-///   reserves ends a hold by settling.)
+/// - Each `hold_at` that is `Ok` is followed by exactly one of `keep` and `let_go`, with its grant; `let_go` undoes it.
+///   What a stuck waiter has is kept, and given back if it leaves after all; and who reserves ends a hold by settling.
 /// - None of them may panic, wait for other callers, or tell an observer; `tell` does.
 ///
 /// # Example
