@@ -90,6 +90,10 @@ where
             queue.leave(place);
         }
     }
+
+    fn give_back(&self, cost: u64, _grant: Admitted) {
+        self.inner.give_back(&self.key, cost);
+    }
 }
 
 impl<T, R, M> KeyWaiter<T, R, M>

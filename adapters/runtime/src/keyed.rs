@@ -158,19 +158,12 @@ where
 
     /// Gives `cost` of `key` back, as the store's `refund`, and wakes those who can go with it.
     pub fn refund(&self, key: &T::Key, cost: u64) -> bool {
-        let is_found = self.inner.store.refund(key, cost);
-        self.recheck(key);
-        is_found
+        self.inner.give_back(key, cost)
     }
 
     /// Lets all go who wait for `key` and can, and tells those who never will, after the store was changed past this type.
     pub fn recheck(&self, key: &T::Key) {
-        if !self.inner.waiting.is_none_after_change() {
-            if let Ok(Some(queue)) = self.inner.queue_of(key) {
-                queue.recheck();
-                self.inner.forget_if_idle(queue);
-            }
-        }
+        self.inner.recheck(key);
     }
 
     /// Lets all go who wait for any key and can, and tells those who never will, after the store's quotas were changed past this type.
@@ -222,6 +215,21 @@ where
     R: Runtime + Clone,
     M: RawMutex,
 {
+    pub(crate) fn give_back(&self, key: &T::Key, cost: u64) -> bool {
+        let is_found = self.store.refund(key, cost);
+        self.recheck(key);
+        is_found
+    }
+
+    fn recheck(&self, key: &T::Key) {
+        if !self.waiting.is_none_after_change() {
+            if let Ok(Some(queue)) = self.queue_of(key) {
+                queue.recheck();
+                self.forget_if_idle(queue);
+            }
+        }
+    }
+
     /// The queue of a key for which somebody waits. Whoever is given it calls `forget_if_idle` with it afterwards, because the last
     /// waiter may have left meanwhile and found that somebody else refers to it.
     ///

@@ -42,6 +42,8 @@ mod reserve;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 mod room;
 mod runtime;
+#[cfg(feature = "futures")]
+mod sink;
 #[cfg(feature = "keyed")]
 mod store;
 #[cfg(feature = "futures")]
@@ -86,10 +88,12 @@ pub use room::Growing;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 pub use room::Room;
 pub use runtime::{Runtime, Spawn};
+#[cfg(feature = "futures")]
+pub use sink::{LimitedSink, SinkError};
 #[cfg(feature = "keyed")]
 pub use store::Store;
 #[cfg(feature = "futures")]
-pub use stream::{LimitStream, Limited, LimitedSink, SinkError};
+pub use stream::{LimitStream, Limited, Refused};
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 pub use waitable::Waitable;
 pub use with_clock::WithClock;

@@ -353,6 +353,10 @@ impl<W: Reserves + Clone> Waitable for Reserving<W> {
     fn leave(&self, place: u32) {
         self.0.leave(place);
     }
+
+    fn give_back(&self, _cost: u64, reservation: WaitedReservation<W>) {
+        reservation.cancel();
+    }
 }
 
 impl<W> fmt::Debug for Reserving<W> {

@@ -1,4 +1,4 @@
-//! Streams and sinks at a limiter's pace.
+//! Streams at a limiter's pace.
 
 use core::fmt;
 use core::future::Future;
@@ -6,21 +6,23 @@ use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 
 use futures_core::Stream;
-use futures_sink::Sink;
 use pin_project_lite::pin_project;
-use sluicegate_core::Denied;
 
 use crate::acquire::{Acquire, Until};
 use crate::waitable::Waitable;
 
 pin_project! {
     /// A stream whose items wait for a limiter, in order; see [`LimitStream::limit_by`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, it has taken nothing for the item that was waiting, which is dropped with it.
     #[must_use = "a stream does nothing unless it is polled"]
-    pub struct Limited<T: Stream, W: Waitable> {
+    pub struct Limited<T: Stream, W: Waitable, F = fn(&<T as Stream>::Item) -> u64> {
         #[pin]
         stream: T,
         limiter: W,
-        cost: u64,
+        cost_of: F,
         item: Option<T::Item>,
         #[pin]
         acquire: Option<Acquire<W>>,
@@ -28,19 +30,86 @@ pin_project! {
 }
 
 /// For every stream.
+///
+/// ```
+/// # use core::pin::{Pin, pin};
+/// # use core::task::{Context, Poll, Waker};
+/// # use futures_core::Stream;
+/// # struct Lines(Vec<&'static str>);
+/// # impl Stream for Lines {
+/// #     type Item = &'static str;
+/// #     fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<&'static str>> {
+/// #         Poll::Ready((!self.0.is_empty()).then(|| self.0.remove(0)))
+/// #     }
+/// # }
+/// use core::time::Duration;
+/// use sluicegate_runtime::{Growing, LimitStream, ManualRuntime, Queued, TokenBucket, WaitOptions, quota};
+///
+/// type Lock = parking_lot::RawMutex;
+///
+/// // Eight bytes a second.
+/// let time = ManualRuntime::<Lock>::new();
+/// let bucket = TokenBucket::with_limit(quota!("8/1s").into(), ());
+/// let limiter = Queued::<_, _, Lock, Growing>::new(bucket, time.clone(), WaitOptions::new());
+///
+/// let lines = Lines(vec!["five", "bytes?"]);
+/// let mut lines = pin!(lines.limit_by_cost(&limiter, |line| line.len() as u64));
+/// # let mut context = Context::from_waker(Waker::noop());
+/// assert_eq!(lines.as_mut().poll_next(&mut context), Poll::Ready(Some(Ok("five"))));
+/// assert!(lines.as_mut().poll_next(&mut context).is_pending());
+/// time.advance(Duration::from_millis(250));
+/// assert_eq!(lines.as_mut().poll_next(&mut context), Poll::Ready(Some(Ok("bytes?"))));
+/// ```
 pub trait LimitStream: Stream + Sized {
-    /// Each item takes 1 from `limiter` before it is passed on. An item that is refused for good is passed on as the reason why.
-    ///
-    /// The limiter is asked once there is an item, so a stream that is idle takes nothing.
+    /// Each item takes 1 from `limiter` before it is passed on: see [`limit_by_cost`](Self::limit_by_cost).
     fn limit_by<W: Waitable<Cost = u64> + Clone>(self, limiter: W) -> Limited<Self, W> {
-        Limited { stream: self, limiter, cost: 1, item: None, acquire: None }
+        self.limit_by_cost(limiter, |_| 1)
+    }
+
+    /// Each item takes what `cost_of` says from `limiter` before it is passed on. An item that is refused for good, because it costs
+    /// too much or the limiter is closed, is passed on as [`Refused`], at once.
+    ///
+    /// `limiter` is a reference to a [`Queued`](crate::Queued) limiter, or an `Arc` of one; of a hierarchy the cost is one for each
+    /// level. It is asked once there is an item, so a stream that is idle takes nothing; items wait in line with everybody else.
+    fn limit_by_cost<W, F>(self, limiter: W, cost_of: F) -> Limited<Self, W, F>
+    where
+        W: Waitable + Clone,
+        F: FnMut(&Self::Item) -> W::Cost,
+    {
+        Limited { stream: self, limiter, cost_of, item: None, acquire: None }
     }
 }
 
 impl<T: Stream> LimitStream for T {}
 
-impl<T: Stream, W: Waitable<Cost = u64> + Clone> Stream for Limited<T, W> {
-    type Item = Result<T::Item, Denied>;
+/// An item that a limiter refused for good, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused<I, D> {
+    /// The item.
+    pub item: I,
+    /// Why it was refused.
+    pub denial: D,
+}
+
+impl<I, D: fmt::Display> fmt::Display for Refused<I, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.denial.fmt(f)
+    }
+}
+
+impl<I: fmt::Debug, D: core::error::Error + 'static> core::error::Error for Refused<I, D> {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        Some(&self.denial)
+    }
+}
+
+impl<T, W, F> Stream for Limited<T, W, F>
+where
+    T: Stream,
+    W: Waitable + Clone,
+    F: FnMut(&T::Item) -> W::Cost,
+{
+    type Item = Result<T::Item, Refused<T::Item, W::Denial>>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let mut this = self.project();
@@ -51,14 +120,19 @@ impl<T: Stream, W: Waitable<Cost = u64> + Clone> Stream for Limited<T, W> {
             }
         }
         if this.acquire.is_none() {
-            this.acquire.set(Some(Acquire::new(this.limiter.clone(), *this.cost, Until::Ever)));
+            if let Some(item) = this.item {
+                this.acquire.set(Some(Acquire::new(this.limiter.clone(), (this.cost_of)(item), Until::Ever)));
+            }
         }
         let decision = match this.acquire.as_mut().as_pin_mut() {
             Some(acquire) => ready!(acquire.poll(context)),
             None => return Poll::Ready(None),
         };
         this.acquire.set(None);
-        Poll::Ready(this.item.take().map(|item| decision.map(|_| item).map_err(Into::into)))
+        Poll::Ready(this.item.take().map(|item| match decision {
+            Ok(_) => Ok(item),
+            Err(denial) => Err(Refused { item, denial }),
+        }))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -68,98 +142,8 @@ impl<T: Stream, W: Waitable<Cost = u64> + Clone> Stream for Limited<T, W> {
     }
 }
 
-impl<T: Stream, W: Waitable> fmt::Debug for Limited<T, W> {
+impl<T: Stream, W: Waitable, F> fmt::Debug for Limited<T, W, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Limited").field("cost", &self.cost).finish_non_exhaustive()
-    }
-}
-
-pin_project! {
-    /// A sink that takes items at a limiter's pace: it is ready for one once that was granted.
-    #[must_use = "a sink does nothing unless it is fed"]
-    pub struct LimitedSink<T, W: Waitable> {
-        #[pin]
-        sink: T,
-        limiter: W,
-        is_granted: bool,
-        #[pin]
-        acquire: Option<Acquire<W>>,
-    }
-}
-
-impl<T, W: Waitable<Cost = u64> + Clone> LimitedSink<T, W> {
-    /// Each item takes 1 from `limiter` before `sink` is given it. What was granted and not used serves the next item.
-    pub fn new(sink: T, limiter: W) -> Self {
-        Self { sink, limiter, is_granted: false, acquire: None }
-    }
-}
-
-/// Why an item was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SinkError<E> {
-    /// The limiter refuses it.
-    Denied(Denied),
-    /// The sink's own error.
-    Sink(E),
-}
-
-impl<E: fmt::Display> fmt::Display for SinkError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Denied(denied) => denied.fmt(f),
-            Self::Sink(error) => error.fmt(f),
-        }
-    }
-}
-
-impl<E: core::error::Error + 'static> core::error::Error for SinkError<E> {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            Self::Denied(denied) => Some(denied),
-            Self::Sink(error) => Some(error),
-        }
-    }
-}
-
-impl<I, T: Sink<I>, W: Waitable<Cost = u64> + Clone> Sink<I> for LimitedSink<T, W> {
-    type Error = SinkError<T::Error>;
-
-    fn poll_ready(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        let mut this = self.project();
-        // First, so that nothing is taken for a sink that is stuck.
-        ready!(this.sink.poll_ready(context)).map_err(SinkError::Sink)?;
-        if *this.is_granted {
-            return Poll::Ready(Ok(()));
-        }
-        if this.acquire.is_none() {
-            this.acquire.set(Some(Acquire::new(this.limiter.clone(), 1, Until::Ever)));
-        }
-        let decision = match this.acquire.as_mut().as_pin_mut() {
-            Some(acquire) => ready!(acquire.poll(context)),
-            None => return Poll::Pending,
-        };
-        this.acquire.set(None);
-        *this.is_granted = decision.is_ok();
-        Poll::Ready(decision.map(drop).map_err(|denial| SinkError::Denied(denial.into())))
-    }
-
-    fn start_send(self: Pin<&mut Self>, item: I) -> Result<(), Self::Error> {
-        let this = self.project();
-        *this.is_granted = false;
-        this.sink.start_send(item).map_err(SinkError::Sink)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.project().sink.poll_flush(context).map_err(SinkError::Sink)
-    }
-
-    fn poll_close(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.project().sink.poll_close(context).map_err(SinkError::Sink)
-    }
-}
-
-impl<T: fmt::Debug, W: Waitable> fmt::Debug for LimitedSink<T, W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LimitedSink").field("sink", &self.sink).finish_non_exhaustive()
+        f.debug_struct("Limited").field("acquire", &self.acquire).finish_non_exhaustive()
     }
 }

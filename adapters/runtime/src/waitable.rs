@@ -42,6 +42,8 @@ pub trait Waitable: sealed::Sealed {
     fn look(&self, place: u32, is_in_charge: bool, waker: &Waker) -> Looked<Answer<Self>>;
     #[doc(hidden)]
     fn leave(&self, place: u32);
+    #[doc(hidden)]
+    fn give_back(&self, cost: Self::Cost, grant: Self::Grant);
 }
 
 /// What a waiter is told.
@@ -133,6 +135,10 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Waitable for Queued<L, R, M, 
             }
         }
         self.let_all_go();
+    }
+
+    fn give_back(&self, cost: L::Cost, grant: L::Grant) {
+        Self::give_back(self, cost, grant);
     }
 }
 
@@ -246,6 +252,10 @@ macro_rules! points_to_waitable {
 
             fn leave(&self, place: u32) {
                 (**self).leave(place);
+            }
+
+            fn give_back(&self, cost: W::Cost, grant: W::Grant) {
+                (**self).give_back(cost, grant);
             }
         }
     };

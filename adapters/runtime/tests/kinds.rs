@@ -18,8 +18,8 @@ use futures_sink::Sink;
 use parking_lot::{RawMutex, RawRwLock};
 use sluicegate_runtime::{
     Clock, ConcurrencyLimit, Denied, Growing, Inheritance, KeyedTokenBucket, LimitStream, LimitedSink, ManualClock,
-    ManualRuntime, Nanos, PER_SECOND, Paced, Pacing, Permits, Queued, QueuedKeyed, Rate, SetTierError, Tier, Tiers,
-    TokenBucket, WaitOptions, quota,
+    ManualRuntime, Nanos, PER_SECOND, Paced, Pacing, Permits, Queued, QueuedKeyed, Rate, Refused, SetTierError, Tier,
+    Tiers, TokenBucket, WaitOptions, quota,
 };
 use support::Waiter;
 
@@ -454,4 +454,30 @@ fn a_sink_takes_items_at_the_limiters_pace() {
     time.advance(Duration::from_secs(1));
     assert_eq!(sink.as_mut().poll_ready(&mut context), Poll::Ready(Ok(())));
     assert_eq!(bucket.limiter().inspect_at(time.now()).level, 0);
+}
+
+#[test]
+fn what_a_sink_was_granted_and_did_not_use_is_given_back() {
+    let (bucket, time) = bucket();
+    let mut sink = Box::pin(LimitedSink::<Items, _>::with_cost(Items(VecDeque::new()), Arc::clone(&bucket), 2));
+    let mut context = Context::from_waker(core::task::Waker::noop());
+    assert_eq!(sink.as_mut().poll_ready(&mut context), Poll::Ready(Ok(())));
+    let mut behind = Waiter::waiting(bucket.acquire_owned(2));
+    drop(sink);
+    assert!(behind.run().is_some_and(|granted| granted.is_ok()));
+    assert_eq!(bucket.limiter().inspect_at(time.now()).level, 0);
+}
+
+#[test]
+fn a_stream_takes_what_each_item_costs_and_loses_none_that_costs_too_much() {
+    let (bucket, time) = bucket();
+    let mut stream = Box::pin(Items([1, 3, 2].into()).limit_by_cost(&*bucket, |item| u64::from(*item)));
+    let mut context = Context::from_waker(core::task::Waker::noop());
+    assert_eq!(stream.as_mut().poll_next(&mut context), Poll::Ready(Some(Ok(1))));
+    let denial = Denied::CostExceedsLimit { cost: 3, limit: 2 };
+    assert_eq!(stream.as_mut().poll_next(&mut context), Poll::Ready(Some(Err(Refused { item: 3, denial }))));
+    assert!(stream.as_mut().poll_next(&mut context).is_pending());
+    time.advance(Duration::from_secs(1));
+    assert_eq!(stream.as_mut().poll_next(&mut context), Poll::Ready(Some(Ok(2))));
+    assert_eq!(stream.as_mut().poll_next(&mut context), Poll::Ready(None));
 }

@@ -40,16 +40,20 @@ pub use limiters::{
 #[cfg(feature = "tsc")]
 pub use limiters::{TscShardedWindow, TscTokenBucket};
 pub use os_clock::OsClock;
+#[cfg(all(feature = "wait", feature = "keyed"))]
+pub use parking::WaitingKeyedTokenBucket;
 #[cfg(feature = "wait")]
 pub use parking::{
-    ParkUntil, ThreadTime, Wait, WaitingAdjustableBucket, WaitingConcurrencyLimit, WaitingSlidingLog,
-    WaitingTokenBucket,
+    ParkUntil, ThreadTime, Wait, WaitingAdjustableBucket, WaitingConcurrencyLimit, WaitingLeakyBucket,
+    WaitingShardedWindow, WaitingSlidingCounter, WaitingSlidingLog, WaitingTokenBucket,
 };
+#[cfg(all(feature = "wait", feature = "keyed"))]
+pub use sluicegate_runtime::QueuedKeyed;
 /// What waits share on threads and on executors.
 #[cfg(feature = "wait")]
 pub use sluicegate_runtime::{
-    self, Acquire, Costs, Grantor, Growing, ManualRuntime, Permits, Queued, Reserve, Reserving, Runtime, WaitOptions,
-    WaitedPermit, WaitedReservation,
+    self, Acquire, Costs, Grantor, Growing, ManualRuntime, Pace, Paced, Permits, Queued, Reserve, Reserving, Runtime,
+    WaitOptions, WaitedPermit, WaitedReservation,
 };
 pub use thread_shard::ThreadShard;
 #[cfg(feature = "tsc")]

@@ -143,3 +143,38 @@ pub type WaitingConcurrencyLimit = Queued<sluicegate_runtime::Permits, ThreadTim
 /// At most so much in any interval of one length, which threads can wait for, in order; made by `WaitingSlidingLog::of(rate)`.
 pub type WaitingSlidingLog =
     Queued<sluicegate_runtime::GrowingSlidingLog<parking_lot::RawMutex>, ThreadTime, parking_lot::RawMutex, Growing>;
+
+/// About the same, in one word; made by `WaitingSlidingCounter::of(limit)`.
+pub type WaitingSlidingCounter =
+    Queued<sluicegate_core::SlidingCounter<()>, ThreadTime, parking_lot::RawMutex, Growing>;
+
+/// A window for a limit that many cores share, which threads can wait for, in order; made by
+/// `WaitingShardedWindow::of(limit, shards)`.
+pub type WaitingShardedWindow = Queued<
+    sluicegate_core::ShardedWindow<Box<[sluicegate_core::Shard]>, (), crate::ThreadShard>,
+    ThreadTime,
+    parking_lot::RawMutex,
+    Growing,
+>;
+
+/// Departures at a constant rate, which threads can wait for: `pace(1).wait()`. Made by `WaitingLeakyBucket::of(pacing)`.
+pub type WaitingLeakyBucket = sluicegate_runtime::Paced<ThreadTime>;
+
+/// A token bucket for each key, which threads can wait for, in order for each; made by `WaitingKeyedTokenBucket::of(limit)`. Needs
+/// the features `wait` and `keyed`.
+///
+/// ```
+/// use sluicegate_threads::{Denied, Wait, WaitingKeyedTokenBucket, quota};
+///
+/// let calls: WaitingKeyedTokenBucket<u64> = WaitingKeyedTokenBucket::of(quota!("1000/1s burst 1"));
+/// for _ in 0..3 {
+///     calls.acquire(7, 1).wait()?;
+/// }
+/// # Ok::<(), Denied>(())
+/// ```
+#[cfg(feature = "keyed")]
+pub type WaitingKeyedTokenBucket<K, S = crate::SeededState> = sluicegate_runtime::QueuedKeyed<
+    sluicegate_core::KeyedTokenBucket<K, parking_lot::RawRwLock, S, ()>,
+    ThreadTime,
+    parking_lot::RawMutex,
+>;

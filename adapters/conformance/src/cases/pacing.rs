@@ -12,7 +12,7 @@ use futures_lite::{Stream, StreamExt, stream};
 use futures_sink::Sink;
 use parking_lot::Mutex;
 use sluicegate_runtime::{
-    Clock, Denied, LimitStream, LimitedSink, PER_SECOND, Paced, Pacing, Rate, Runtime, SinkError, quota,
+    Clock, Denied, LimitStream, LimitedSink, PER_SECOND, Paced, Pacing, Rate, Refused, Runtime, SinkError, quota,
 };
 
 use crate::executor::Executor;
@@ -127,7 +127,8 @@ pub async fn c06_a_stream_passes_its_items_on_at_the_limiters_pace<E: Executor>(
     let items = Box::pin(stream::iter(0..3_u64).limit_by(Arc::clone(&bucket)));
     let rest = start::<E, _>(&runtime, items.collect::<Vec<_>>()).await;
     bucket.close();
-    assert_eq!(rest.await.with, [Ok(0), Err(Denied::Closed), Err(Denied::Closed)]);
+    let refused = |item| Err(Refused { item, denial: Denied::Closed });
+    assert_eq!(rest.await.with, [Ok(0), refused(1), refused(2)]);
 }
 
 /// It is ready for an item once that was granted, asked as often as one likes; what was granted and not used serves the next.
