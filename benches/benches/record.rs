@@ -1,7 +1,7 @@
-//! Measures single decisions and accuracy, and writes both pages of the record.
+//! Measures single decisions in turns, and writes the page of the record.
 
 use sluicegate_benches::interleaved::Effort;
-use sluicegate_benches::{accuracy, is_measuring, record, single_step};
+use sluicegate_benches::{is_measuring, record, single_step};
 
 fn main() -> std::io::Result<()> {
     let effort = if is_measuring() { Effort::FULL } else { Effort::TRIAL };
@@ -22,18 +22,10 @@ fn main() -> std::io::Result<()> {
         return Ok(());
     }
 
-    let span = if is_measuring() { accuracy::SPAN } else { accuracy::SPAN / 1_000 };
-    let outcomes = accuracy::RATES.map(|rate| accuracy::outcome(rate, span));
-    let accuracy_page = record::accuracy_page(&outcomes);
     // A trial shows that it runs; its figures mean nothing.
     if is_measuring() {
-        println!("{accuracy_page}\n{single_step_page}");
-        for (name, page) in [("accuracy.md", accuracy_page), ("single-step.md", single_step_page)] {
-            println!("wrote {}", record::write(name, &page)?.display());
-        }
-    }
-    for outcome in outcomes {
-        assert_eq!(outcome.ours, outcome.exact, "ours is not exact at {}/s", outcome.rate);
+        println!("{single_step_page}");
+        println!("wrote {}", record::write("single-step.md", &single_step_page)?.display());
     }
     Ok(())
 }

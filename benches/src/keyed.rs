@@ -102,6 +102,7 @@ where
             ours_given::<S>(OURS_GIVEN, keys),
         ]
         .into_iter()
+        .chain(ours_each::<S>(keys))
         .chain(bounds::<S>(keys))
         .collect(),
     }

@@ -6,7 +6,6 @@ use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{env, fs, io};
 
-use crate::accuracy::{BURST, Outcome, SPAN};
 use crate::interleaved::{Effort, Timing};
 use crate::single_step::Heat;
 
@@ -21,49 +20,6 @@ pub fn write(name: &str, page: &str) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// The page about accuracy.
-pub fn accuracy_page(outcomes: &[Outcome]) -> String {
-    let mut page = format!(
-        "# Accuracy\n\nTokens admitted over {} virtual ms, polled every nanosecond and each time until denied, with a burst \
-         of {BURST}. Exact is `floor(burst + rate * time)` in integers; an error is what was admitted beyond that.\n\n{}\n",
-        SPAN / 1_000_000,
-        conditions()
-    );
-    page.push_str(
-        "| tokens per second | exact | Sluicegate | error | governor `per_second` | error | governor `with_period` | error |\n\
-         |--:|--:|--:|--:|--:|--:|--:|--:|\n",
-    );
-    for outcome in outcomes {
-        let cells = |admitted: u64| format!("{admitted} | {}", error(admitted, outcome.exact));
-        let _ = writeln!(
-            page,
-            "| {} | {} | {} | {} | {} |",
-            outcome.rate,
-            outcome.exact,
-            cells(outcome.ours),
-            cells(outcome.governor),
-            cells(outcome.governor_nearest)
-        );
-    }
-    page.push_str(
-        "\ngovernor keeps a rate as a whole number of nanoseconds per token. `Quota::per_second(rate)` rounds it down; \
-         `Quota::with_period` is given the nearest whole number, the closest that it can express. Both with \
-         `allow_burst`.\n",
-    );
-    page
-}
-
-fn error(admitted: u64, exact: u64) -> String {
-    if admitted == exact {
-        return "0".into();
-    }
-    let percent = 100.0 * (admitted as f64 - exact as f64) / exact as f64;
-    if percent.abs() < 0.01 {
-        return format!("{:+}", i128::from(admitted) - i128::from(exact));
-    }
-    format!("{percent:+.2} %")
-}
-
 /// The page about single decisions.
 pub fn single_step_page(results: &[(Heat, Vec<Timing>)], effort: Effort) -> String {
     let mut page = format!(
@@ -73,7 +29,7 @@ pub fn single_step_page(results: &[(Heat, Vec<Timing>)], effort: Effort) -> Stri
          both.\n\n{}",
         effort.rounds,
         effort.calls,
-        conditions()
+        conditions("record")
     );
     write_tables(&mut page, results);
     page
@@ -86,7 +42,7 @@ pub fn keyed_page(results: &[(Heat, Vec<Timing>)]) -> String {
          table take turns in one process, in changing order; a figure is the median over the rounds, in nanoseconds, with the loop \
          and the making of a key around it; the ratio is the median of the rounds' ratios to the first row. All keep their keys in \
          hash tables behind locks that many readers share, governor in DashMap.\n\n{}",
-        conditions().replace("--bench record", "--bench keyed_record")
+        conditions("keyed_record")
     );
     write_tables(&mut page, results);
     page
@@ -98,7 +54,7 @@ pub fn waiting_page(results: &[(Heat, Vec<Timing>)]) -> String {
         "# Taking what is there by `acquire`\n\nOn tokio's executor of one thread. Contestants of a table take turns in one process, in \
          changing order; a figure is the median over the rounds, in nanoseconds a token, with the loop around it; the ratio is the \
          median of the rounds' ratios to the baseline.\n\n{}",
-        conditions().replace("--bench record", "--bench waiting_record")
+        conditions("waiting_record")
     );
     write_tables(&mut page, results);
     page
@@ -106,17 +62,17 @@ pub fn waiting_page(results: &[(Heat, Vec<Timing>)]) -> String {
 
 /// The head of the page about the memory of keys.
 pub fn memory_head() -> String {
-    format!("# The memory of keys\n\n{}", conditions().replace("--bench record", "--bench keyed_memory"))
+    format!("# The memory of keys\n\n{}", conditions("keyed_memory"))
 }
 
 /// The head of the page about many waiters.
 pub fn waiters_head() -> String {
-    format!("# A hundred thousand waiters\n\n{}", conditions().replace("--bench record", "--bench waiters"))
+    format!("# A hundred thousand waiters\n\n{}", conditions("waiters"))
 }
 
 /// The head of the page about waiting for what is scarce.
 pub fn scarce_head() -> String {
-    format!("# Waiting for what is scarce\n\n{}", conditions().replace("--bench record", "--bench scarce"))
+    format!("# Waiting for what is scarce\n\n{}", conditions("scarce"))
 }
 
 fn write_tables(page: &mut String, results: &[(Heat, Vec<Timing>)]) {
@@ -142,14 +98,14 @@ fn write_tables(page: &mut String, results: &[(Heat, Vec<Timing>)]) {
     }
 }
 
-/// What this run is of, as lines of a list.
-fn conditions() -> String {
+/// What this run is of, as lines of a list: machine, versions and the command, which runs one of the benchmarks.
+pub fn conditions(bench: &str) -> String {
     let lock = fs::read_to_string(here().join("../Cargo.lock")).unwrap_or_default();
     let version = |package| version_in(&lock, package).unwrap_or("unknown");
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     format!(
-        "- Measured on {}, commit {}, with `cargo bench -p sluicegate-benches --bench record` and the workspace's `bench` \
-         profile\n- {}; {} {}, {} core(s)\n- {}\n- sluicegate-core {}, governor {}, leaky-bucket {}, quanta {}, tokio {}\n",
+        "- Measured on {}, commit {}, with `cargo bench -p sluicegate-benches --bench {bench}` and the workspace's `bench` \
+         profile\n- {}; {} {}, {} core(s)\n- {}\n- {}\n",
         date(),
         said_by(Command::new("git").args(["describe", "--always", "--dirty", "--exclude", "*"]).current_dir(here())),
         cpu(),
@@ -157,13 +113,13 @@ fn conditions() -> String {
         env::consts::ARCH,
         std::thread::available_parallelism().map_or(1, usize::from),
         said_by(Command::new(rustc).arg("--version")),
-        version("sluicegate-core"),
-        version("governor"),
-        version("leaky-bucket"),
-        version("quanta"),
-        version("tokio"),
+        VERSIONS.map(|package| format!("{package} {}", version(package))).join(", "),
     )
 }
+
+/// Whose versions are told: what is measured, and what it runs on.
+const VERSIONS: [&str; 8] =
+    ["sluicegate-core", "governor", "leaky-bucket", "ratelimit", "better-bucket", "tower", "quanta", "tokio"];
 
 fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -234,13 +190,5 @@ mod tests {
             "[[package]]\nname = \"a\"\nversion = \"1.2.3\"\n\n[[package]]\nname = \"ab\"\nversion = \"4.5.6\"\n";
         assert_eq!(version_in(lock, "ab"), Some("4.5.6"));
         assert_eq!(version_in(lock, "b"), None);
-    }
-
-    #[test]
-    fn errors_are_told_in_a_unit_that_shows_them() {
-        assert_eq!(error(11_000, 11_000), "0");
-        assert_eq!(error(1_000_001, 1_000_000), "+1");
-        assert_eq!(error(999_999, 1_000_000), "-1");
-        assert_eq!(error(111, 100), "+11.00 %");
     }
 }
