@@ -3,10 +3,9 @@
 use core::fmt::Write as _;
 use core::time::Duration;
 
+use sluicegate_benches::async_rivals::{Supply, WAITED};
 use sluicegate_benches::interleaved::quantile;
-use sluicegate_benches::scarce::{
-    ASKERS, BURST, EACH, Handed, PATTERNS, SUPPLIES, Supply, TAKERS, TASKS, handed, share,
-};
+use sluicegate_benches::scarce::{ASKERS, BURST, EACH, Handed, PATTERNS, SUPPLIES, TASKS, handed, share};
 use sluicegate_benches::{is_measuring, record};
 
 fn main() -> std::io::Result<()> {
@@ -34,18 +33,19 @@ fn throughput(page: &mut String, supply: Supply, rounds: usize, span: Duration) 
         per_millisecond * 1_000,
         span.as_millis(),
     );
-    let mut shares = TAKERS.map(|_| Vec::new());
+    let mut shares = WAITED.map(|_| Vec::new());
     for round in 0..rounds {
-        for turn in 0..TAKERS.len() {
-            let who = (round + turn) % TAKERS.len();
-            shares[who].push(share(supply, &TAKERS[who].1(supply), span));
+        for turn in 0..WAITED.len() {
+            let who = (round + turn) % WAITED.len();
+            shares[who].push(share(supply, &WAITED[who], span));
         }
     }
     let baseline = shares[0].clone();
-    for ((name, _), shares) in TAKERS.iter().zip(&shares) {
+    for (waited, shares) in WAITED.iter().zip(&shares) {
         let _ = writeln!(
             page,
-            "| {name} | {:.1} % | {:.2} | {:.0} | {:.1} % |",
+            "| {} | {:.1} % | {:.2} | {:.0} | {:.1} % |",
+            waited.name,
             100.0 * median(shares.iter().map(|share| share.throughput)),
             median(shares.iter().zip(&baseline).map(|(share, base)| share.throughput / base.throughput)),
             median(shares.iter().map(|share| share.spread as f64)),

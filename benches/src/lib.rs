@@ -7,6 +7,8 @@
 extern crate alloc;
 
 pub mod accuracy;
+pub mod async_rivals;
+pub mod fairness;
 pub mod interleaved;
 pub mod keyed;
 pub mod record;

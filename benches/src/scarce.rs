@@ -1,27 +1,16 @@
 //! Waiting where there are fewer tokens than takers: what is handed out, to whom, and whether that is too much.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
-use core::future::Future;
-use core::pin::Pin;
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::time::Instant;
 
-use governor::{Quota, RateLimiter};
 use parking_lot::RawMutex;
 use sluicegate_tokio::sluicegate_core::TokenBucket as CoreBucket;
-use sluicegate_tokio::{Growing, PER_SECOND, Queued, Rate, TokioRuntime, WaitOptions};
+use sluicegate_tokio::{Growing, Queued, Rate, TokioRuntime, WaitOptions};
 
-use crate::rival;
-
-/// Rate and burst of a table about throughput: tokens a millisecond, tokens at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Supply {
-    /// Tokens that come each millisecond.
-    pub per_millisecond: u32,
-    /// The most tokens at once.
-    pub burst: u32,
-}
+use crate::async_rivals::{Supply, Waited};
 
 /// A token a tick of tokio's timer; what comes between two ticks; and ten times that.
 pub const SUPPLIES: [Supply; 3] = [
@@ -44,72 +33,21 @@ pub struct Share {
     pub relative_spread: f64,
 }
 
-/// A limiter that tasks wait for, and its name.
-pub type Taker = (&'static str, fn(Supply) -> Take);
-
-/// Takes one token, whenever it comes.
-pub type Take = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
-
-/// Who is measured. The first is the baseline.
-pub const TAKERS: [Taker; 4] = [
-    ("leaky-bucket, fair", |supply| leaky(supply, true)),
-    ("leaky-bucket, unfair", |supply| leaky(supply, false)),
-    ("governor `until_ready`", governed),
-    ("`acquire`, tokio's clock", ours),
-];
-
-fn ours(supply: Supply) -> Take {
-    let rate = Rate::new(u64::from(supply.per_millisecond) * 1_000, PER_SECOND).expect("a rate above 0");
-    let quota = sluicegate_tokio::Quota::with_burst(rate, supply.burst.into()).expect("a quota within range");
-    let limiter = Queued::new(CoreBucket::with_limit(quota.into(), ()), TokioRuntime, WaitOptions::new());
-    let limiter: Arc<Queued<_, _, RawMutex, Growing>> = Arc::new(limiter);
-    Arc::new(move || {
-        let limiter = Arc::clone(&limiter);
-        Box::pin(async move {
-            let _ = limiter.acquire(1).await;
-        })
-    })
-}
-
-fn leaky(supply: Supply, is_fair: bool) -> Take {
-    let limiter = leaky_bucket::RateLimiter::builder()
-        .max(supply.burst as usize)
-        .initial(0)
-        .refill(supply.per_millisecond as usize)
-        .interval(Duration::from_millis(1))
-        .fair(is_fair)
-        .build();
-    let limiter = Arc::new(limiter);
-    Arc::new(move || {
-        let limiter = Arc::clone(&limiter);
-        Box::pin(async move { limiter.acquire_one().await })
-    })
-}
-
-fn governed(supply: Supply) -> Take {
-    let period = Duration::from_millis(1) / supply.per_millisecond;
-    let quota = Quota::with_period(period).expect("not 0").allow_burst(rival::count(supply.burst));
-    let limiter = Arc::new(RateLimiter::direct(quota));
-    Arc::new(move || {
-        let limiter = Arc::clone(&limiter);
-        Box::pin(async move { limiter.until_ready().await })
-    })
-}
-
 /// Lets `TASKS` tasks take for `span`, once they have all begun and the first burst is gone.
 ///
 /// # Panics
 /// Where the system has no timer.
-pub fn share(supply: Supply, take: &Take, span: Duration) -> Share {
+pub fn share(supply: Supply, waited: &Waited, span: Duration) -> Share {
     let executor = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a timer needs nothing");
     executor.block_on(async {
         let taken: Arc<[AtomicU64; TASKS]> = Arc::new([const { AtomicU64::new(0) }; TASKS]);
+        let take = (waited.make)(supply);
         let tasks: Vec<_> = (0..TASKS)
             .map(|task| {
-                let (take, taken) = (Arc::clone(take), Arc::clone(&taken));
+                let (take, taken) = (Arc::clone(&take), Arc::clone(&taken));
                 tokio::spawn(async move {
                     loop {
-                        take().await;
+                        take(1).await;
                         taken[task].fetch_add(1, Ordering::Relaxed);
                     }
                 })
@@ -258,6 +196,7 @@ fn excess(asked: &[Asked]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::async_rivals::WAITED;
 
     fn asked(of: &[(u64, u64)]) -> Vec<Asked> {
         let at = |&(at, tokens)| {
@@ -289,10 +228,10 @@ mod tests {
 
     #[test]
     fn each_taker_hands_out_tokens() {
-        for (name, make) in TAKERS {
+        for waited in &WAITED {
             let supply = Supply { per_millisecond: 100, burst: 1_000 };
-            let share = share(supply, &make(supply), Duration::from_millis(30));
-            assert!(share.throughput > 0.0, "{name}");
+            let share = share(supply, waited, Duration::from_millis(30));
+            assert!(share.throughput > 0.0, "{}", waited.name);
         }
     }
 }
