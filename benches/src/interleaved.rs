@@ -78,7 +78,6 @@ pub struct Timing {
 /// # Panics
 /// If nobody is called `baseline`.
 pub fn compare(contestants: &mut [Contestant<'_>], baseline: &str, effort: Effort) -> Vec<Timing> {
-    let reference = contestants.iter().position(|contestant| contestant.name == baseline).expect("a baseline");
     let mut times = vec![Vec::with_capacity(effort.rounds); contestants.len()];
     // One turn each that does not count: caches, branch predictors and first-use initialisation.
     for contestant in &mut *contestants {
@@ -94,18 +93,26 @@ pub fn compare(contestants: &mut [Contestant<'_>], baseline: &str, effort: Effor
             times[index].push(start.elapsed().as_nanos() as f64 / effort.calls as f64);
         }
     }
-    let of_reference = times[reference].clone();
-    let timing = |(contestant, times): (&Contestant<'_>, &Vec<f64>)| {
-        let ratios = times.iter().zip(&of_reference).map(|(time, reference)| time / reference).collect();
+    timings(contestants.iter().map(Contestant::name), &times, baseline)
+}
+
+/// What so many rounds' times of each, in nanoseconds a call, come to beside `baseline`.
+///
+/// # Panics
+/// If nobody is called `baseline`.
+pub fn timings<'a>(names: impl Iterator<Item = &'a str> + Clone, times: &[Vec<f64>], baseline: &str) -> Vec<Timing> {
+    let reference = &times[names.clone().position(|name| name == baseline).expect("a baseline")];
+    let timing = |(name, times): (&str, &Vec<f64>)| {
+        let ratios = times.iter().zip(reference).map(|(time, reference)| time / reference).collect();
         let quantile = |part| quantile(times.clone(), part);
         Timing {
-            name: contestant.name().into(),
+            name: name.into(),
             nanos: quantile(0.5),
             middle_half: (quantile(0.25), quantile(0.75)),
             ratio: self::quantile(ratios, 0.5),
         }
     };
-    contestants.iter().zip(&times).map(timing).collect()
+    names.zip(times).map(timing).collect()
 }
 
 /// The value below which `part` of the values lie.

@@ -8,7 +8,9 @@ extern crate alloc;
 
 pub mod accuracy;
 pub mod async_rivals;
+pub mod crowd;
 pub mod fairness;
+pub mod hot;
 pub mod interleaved;
 pub mod keyed;
 pub mod record;

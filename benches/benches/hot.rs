@@ -1,0 +1,39 @@
+//! What does one hot limiter do for 1 to 64 threads that ask it at once? Beside the rivals, in turns.
+
+use core::fmt::Write as _;
+
+use sluicegate_benches::hot::{Asked, THREADS, measure};
+use sluicegate_benches::interleaved::Effort;
+use sluicegate_benches::{is_measuring, record};
+
+fn main() -> std::io::Result<()> {
+    let effort = if is_measuring() { Effort { rounds: 101, calls: 100_000 } } else { Effort::TRIAL };
+    let mut page = format!(
+        "# One hot limiter\n\nSo many threads ask one limiter at once. In each of {} rounds every contestant gets {} calls in turn, shared by \
+         the threads, in changing order; the time runs from the first thread's first call to the last one's last. Millions of calls a second, medians; in \
+         brackets the median of the rounds' ratios of throughput to governor's. Every call's answer is checked. `ShardedWindow` has 4 shards, chosen by \
+         the number of the core or of the thread.\n\n{}",
+        effort.rounds,
+        effort.calls,
+        record::conditions("hot"),
+    );
+    for (title, asked) in [("Admitted", Asked::Plenty), ("Denied", Asked::Spent)] {
+        let columns = THREADS.map(|threads| measure(asked, threads, effort));
+        let _ = write!(page, "\n## {title}\n\n| threads |");
+        THREADS.iter().for_each(|threads| _ = write!(page, " {threads} |"));
+        page.push_str("\n|---|");
+        THREADS.iter().for_each(|_| page.push_str("--:|"));
+        page.push('\n');
+        for row in 0..columns[0].len() {
+            let _ = write!(page, "| {} |", columns[0][row].name);
+            for timing in columns.iter().map(|column| &column[row]) {
+                let _ = write!(page, " {:.1} ({:.2}x) |", 1e3 / timing.nanos, 1.0 / timing.ratio);
+            }
+            page.push('\n');
+        }
+    }
+    if is_measuring() {
+        println!("{page}\nwrote {}", record::write("hot.md", &page)?.display());
+    }
+    Ok(())
+}

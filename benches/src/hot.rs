@@ -1,0 +1,93 @@
+//! One hot limiter that many threads ask at once.
+
+use core::hint::black_box;
+use core::num::NonZeroUsize;
+use core::time::Duration;
+
+use better_bucket::{Bucket, BucketConfig};
+use governor::{Quota, RateLimiter};
+use sluicegate_threads::sluicegate_core::TokenBucket;
+use sluicegate_threads::{CpuShard, Rate, ThreadShard, TscClock, sharded_window_with};
+
+use crate::crowd::{Crowd, compare};
+use crate::interleaved::{Effort, Timing};
+use crate::rival;
+
+/// Whose time is 1.
+pub const BASELINE: &str = "governor `check`";
+
+/// How many threads ask.
+pub const THREADS: [usize; 6] = [1, 2, 4, 8, 16, 64];
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// What is always there.
+    Plenty,
+    /// What has been spent.
+    Spent,
+}
+
+/// Measures everybody with so many threads.
+pub fn measure(asked: Asked, threads: usize, effort: Effort) -> Vec<Timing> {
+    compare(&contestants(asked), BASELINE, threads, effort)
+}
+
+/// As many shards as the record's machine has cores, doubled; with fewer threads some are idle.
+const SHARDS: NonZeroUsize = NonZeroUsize::new(4).expect("not 0");
+
+fn contestants(asked: Asked) -> Vec<Crowd<'static>> {
+    // A token a nanosecond with as large a burst: more than any number of threads asks for. One an hour, spent: none.
+    let (tokens, period) = match asked {
+        Asked::Plenty => (1_000_000_000, Duration::from_secs(1)),
+        Asked::Spent => (1, Duration::from_secs(3_600)),
+    };
+    let rate = Rate::new(tokens.into(), period).expect("a rate");
+    let is_there = asked == Asked::Plenty;
+    let governed =
+        RateLimiter::direct(Quota::with_period(period / tokens).expect("not 0").allow_burst(rival::count(tokens)));
+    let limited = ratelimit::Ratelimiter::builder(tokens.into()).period(period).max_tokens(tokens.into());
+    let limited = limited.initial_available(tokens.into()).build().expect("a limiter");
+    let better = BucketConfig::new(tokens, tokens, period, tokens).map(Bucket::from_config).expect("a bucket");
+    let quota = sluicegate_threads::Quota::new(rate).expect("a quota");
+    let bucket = TokenBucket::with_clock(quota, TscClock::new());
+    let by_core = sharded_window_with(rate, SHARDS, TscClock::new(), CpuShard).expect("a window");
+    let by_thread = sharded_window_with(rate, SHARDS, TscClock::new(), ThreadShard).expect("a window");
+    if !is_there {
+        let spent = [
+            governed.check().is_ok(),
+            limited.try_wait().is_ok(),
+            better.try_acquire(1),
+            bucket.try_acquire(1).is_ok(),
+            by_core.try_acquire(1).is_ok(),
+            by_thread.try_acquire(1).is_ok(),
+        ];
+        assert_eq!(spent, [true; 6]);
+    }
+    vec![
+        Crowd::new(BASELINE, move || assert_eq!(black_box(governed.check().is_ok()), is_there)),
+        Crowd::new("ratelimit `try_wait`", move || assert_eq!(black_box(limited.try_wait().is_ok()), is_there)),
+        Crowd::new("better-bucket `try_acquire`", move || assert_eq!(black_box(better.try_acquire(1)), is_there)),
+        Crowd::new("`TokenBucket`, `TscClock`", move || {
+            assert_eq!(black_box(bucket.try_acquire(1).is_ok()), is_there);
+        }),
+        Crowd::new("`ShardedWindow`, by core", move || {
+            assert_eq!(black_box(by_core.try_acquire(1).is_ok()), is_there);
+        }),
+        Crowd::new("`ShardedWindow`, by thread", move || {
+            assert_eq!(black_box(by_thread.try_acquire(1).is_ok()), is_there);
+        }),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_contestant_answers_what_it_is_measured_for() {
+        for asked in [Asked::Plenty, Asked::Spent] {
+            assert_eq!(measure(asked, 2, Effort::TRIAL).len(), 6);
+        }
+    }
+}
