@@ -6,7 +6,7 @@ source "$(dirname "$0")/lib.sh"
 mkdir -p target/ci
 rm -f target/ci/*.log target/ci/apt-is-updated
 failed=()
-for check in format lint docs test readme msrv loom bare-metal fuzz; do
+for check in format lint docs test counts readme msrv loom bare-metal fuzz; do
     printf '\n== %s\n' "$check"
     started=$SECONDS
     if bash "ci/$check.sh" 2>&1 | tee "target/ci/$check.log"; then

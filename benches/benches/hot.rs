@@ -7,7 +7,7 @@ use sluicegate_benches::interleaved::Effort;
 use sluicegate_benches::{is_measuring, record};
 
 fn main() -> std::io::Result<()> {
-    let effort = if is_measuring() { Effort { rounds: 101, calls: 100_000 } } else { Effort::TRIAL };
+    let effort = if is_measuring() { Effort { rounds: 31, calls: 1_000_000 } } else { Effort::TRIAL };
     let mut page = format!(
         "# One hot limiter\n\nSo many threads ask one limiter at once. In each of {} rounds every contestant gets {} calls in turn, shared by \
          the threads, in changing order; the time runs from the first thread's first call to the last one's last. Millions of calls a second, medians; in \

@@ -8,6 +8,7 @@ extern crate alloc;
 
 pub mod accuracy;
 pub mod async_rivals;
+pub mod counted;
 pub mod crowd;
 pub mod fairness;
 pub mod hot;
