@@ -83,11 +83,11 @@ fn write_tables(page: &mut String, results: &[(Heat, Vec<Timing>)]) {
             heat.title, heat.note
         );
         for timing in timings {
-            let target =
-                heat.targets.iter().find(|(name, _)| *name == timing.name).map_or(String::new(), |(_, most)| {
-                    let verdict = if timing.ratio <= *most { "met" } else { "**missed**" };
-                    format!("{most}: {verdict}")
-                });
+            let target = heat
+                .targets
+                .iter()
+                .find(|(name, _)| *name == timing.name)
+                .map_or(String::new(), |(_, most)| verdict(timing.ratio, *most));
             let (low, high) = timing.middle_half;
             let _ = writeln!(
                 page,
@@ -96,6 +96,11 @@ fn write_tables(page: &mut String, results: &[(Heat, Vec<Timing>)]) {
             );
         }
     }
+}
+
+/// A target, and whether what was measured meets it.
+pub fn verdict(measured: f64, most: f64) -> String {
+    format!("{most}: {}", if measured <= most { "met" } else { "**missed**" })
 }
 
 /// What this run is of, as lines of a list: machine, versions and the command, which runs one of the benchmarks.
