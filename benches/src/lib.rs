@@ -17,6 +17,7 @@ pub mod interleaved;
 pub mod keyed;
 pub mod off;
 pub mod record;
+pub mod report;
 pub mod rival;
 pub mod scarce;
 pub mod single_step;

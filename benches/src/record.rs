@@ -14,10 +14,15 @@ use crate::single_step::Heat;
 /// # Errors
 /// What the file system says.
 pub fn write(name: &str, page: &str) -> io::Result<PathBuf> {
-    let path = here().join("record").join(name);
+    let path = directory().join(name);
     fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
     fs::write(&path, page)?;
     Ok(path)
+}
+
+/// Where the pages are.
+pub fn directory() -> PathBuf {
+    here().join("record")
 }
 
 /// The page about single decisions.
@@ -112,7 +117,7 @@ pub fn conditions(bench: &str) -> String {
         "- Measured on {}, commit {}, with `cargo bench -p sluicegate-benches --bench {bench}` and the workspace's `bench` \
          profile\n- {}; {} {}, {} core(s)\n- {}\n- {}\n",
         date(),
-        said_by(Command::new("git").args(["describe", "--always", "--dirty", "--exclude", "*"]).current_dir(here())),
+        commit(),
         cpu(),
         env::consts::OS,
         env::consts::ARCH,
@@ -130,11 +135,19 @@ fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// The commit that is measured, and whether anything but the record has changed since.
+fn commit() -> String {
+    let git = |arguments: &[&str]| said_by(Command::new("git").args(arguments).current_dir(here()));
+    let changed = git(&["status", "--porcelain", "--untracked-files=no", "--", ":/", ":(exclude)record"]);
+    let dirty = if changed.is_empty() { "" } else { "-dirty" };
+    format!("{}{dirty}", git(&["rev-parse", "--short", "HEAD"]))
+}
+
 /// The first line that a command prints.
 fn said_by(command: &mut Command) -> String {
     let output = command.output().ok().filter(|output| output.status.success());
-    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-    text.lines().next().unwrap_or("unknown").into()
+    let text = output.map_or("unknown".into(), |output| String::from_utf8_lossy(&output.stdout).into_owned());
+    text.lines().next().unwrap_or_default().into()
 }
 
 fn cpu() -> String {

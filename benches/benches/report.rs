@@ -1,0 +1,32 @@
+//! Runs everything that the record has, and writes the report with its pictures.
+//!
+//! With `-- --pages` it measures nothing, and makes the report of the pages that are there.
+
+use std::env;
+use std::process::Command;
+
+use sluicegate_benches::report::{self, PAGES};
+use sluicegate_benches::{is_measuring, record};
+
+fn main() -> std::io::Result<()> {
+    if !is_measuring() {
+        return Ok(());
+    }
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let is_of_pages = env::args().any(|argument| argument == "--pages");
+    let mut failed = Vec::new();
+    for page in PAGES.iter().filter(|_| !is_of_pages) {
+        println!("== {}", page.bench);
+        let status = Command::new(&cargo)
+            .args(["bench", "--quiet", "-p", page.package, "--bench", page.bench])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status()?;
+        if !status.success() {
+            failed.push(page.bench);
+        }
+    }
+    report::write(&record::directory(), &record::conditions("report"))?;
+    println!("wrote {}", record::directory().join("REPORT.md").display());
+    assert!(failed.is_empty(), "these failed, and what they last wrote is in the report: {failed:?}");
+    Ok(())
+}
