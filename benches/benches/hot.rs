@@ -6,18 +6,21 @@ use sluicegate_benches::hot::{Asked, THREADS, measure};
 use sluicegate_benches::interleaved::Effort;
 use sluicegate_benches::{is_measuring, record};
 
+const TABLES: [(&str, Asked); 3] =
+    [("Admitted", Asked::Plenty), ("Denied", Asked::Spent), ("One key of a store, admitted", Asked::Key)];
+
 fn main() -> std::io::Result<()> {
     let effort = if is_measuring() { Effort { rounds: 31, calls: 1_000_000 } } else { Effort::TRIAL };
     let mut page = format!(
         "# One hot limiter\n\nSo many threads ask one limiter at once. In each of {} rounds every contestant gets {} calls in turn, shared by \
          the threads, in changing order; the time runs from the first thread's first call to the last one's last. Millions of calls a second, medians; in \
          brackets the median of the rounds' ratios of throughput to governor's. Every call's answer is checked. `ShardedWindow` has 4 shards, chosen by \
-         the number of the core or of the thread.\n\n{}",
+         the number of the core or of the thread. governor is its direct limiter's `check`, and its keyed limiter's `check_key` as shipped.\n\n{}",
         effort.rounds,
         effort.calls,
         record::conditions("hot"),
     );
-    for (title, asked) in [("Admitted", Asked::Plenty), ("Denied", Asked::Spent)] {
+    for (title, asked) in TABLES {
         let columns = THREADS.map(|threads| measure(asked, threads, effort));
         let _ = write!(page, "\n## {title}\n\n| threads |");
         THREADS.iter().for_each(|threads| _ = write!(page, " {threads} |"));

@@ -1,6 +1,7 @@
 //! Runs everything that the record has, and writes the report with its pictures.
 //!
-//! With `-- --pages` it measures nothing, and makes the report of the pages that are there.
+//! With names of benchmarks, `-- accuracy hot`, it runs only those, and makes the report of all pages that are there; with `-- --pages` it
+//! runs none.
 
 use std::env;
 use std::process::Command;
@@ -15,7 +16,9 @@ fn main() -> std::io::Result<()> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let is_of_pages = env::args().any(|argument| argument == "--pages");
     let mut failed = Vec::new();
-    for page in PAGES.iter().filter(|_| !is_of_pages) {
+    let named: Vec<_> = env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let is_run = |bench: &str| !is_of_pages && (named.is_empty() || named.iter().any(|name| name == bench));
+    for page in PAGES.iter().filter(|page| is_run(page.bench)) {
         println!("== {}", page.bench);
         let status = Command::new(&cargo)
             .args(["bench", "--quiet", "-p", page.package, "--bench", page.bench])

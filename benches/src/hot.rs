@@ -1,4 +1,4 @@
-//! One hot limiter that many threads ask at once.
+//! One hot limiter, or one hot key of a store, that many threads ask at once.
 
 use core::hint::black_box;
 use core::num::NonZeroUsize;
@@ -6,15 +6,16 @@ use core::time::Duration;
 
 use better_bucket::{Bucket, BucketConfig};
 use governor::{Quota, RateLimiter};
-use sluicegate_threads::sluicegate_core::TokenBucket;
-use sluicegate_threads::{CpuShard, Rate, ThreadShard, TscClock, sharded_window_with};
+use parking_lot::RawRwLock;
+use sluicegate_threads::sluicegate_core::{KeyedTokenBucket, TokenBucket};
+use sluicegate_threads::{CpuShard, Rate, SeededState, ThreadShard, TscClock, quota, sharded_window_with};
 
 use crate::crowd::{Crowd, compare};
 use crate::interleaved::{Effort, Timing};
 use crate::rival;
 
 /// Whose time is 1.
-pub const BASELINE: &str = "governor `check`";
+pub const BASELINE: &str = "governor";
 
 /// How many threads ask.
 pub const THREADS: [usize; 6] = [1, 2, 4, 8, 16, 64];
@@ -26,6 +27,8 @@ pub enum Asked {
     Plenty,
     /// What has been spent.
     Spent,
+    /// What is always there, of one key of a store.
+    Key,
 }
 
 /// Measures everybody with so many threads.
@@ -37,9 +40,12 @@ pub fn measure(asked: Asked, threads: usize, effort: Effort) -> Vec<Timing> {
 const SHARDS: NonZeroUsize = NonZeroUsize::new(4).expect("not 0");
 
 fn contestants(asked: Asked) -> Vec<Crowd<'static>> {
+    if asked == Asked::Key {
+        return stores();
+    }
     // A token a nanosecond with as large a burst: more than any number of threads asks for. One an hour, spent: none.
     let (tokens, period) = match asked {
-        Asked::Plenty => (1_000_000_000, Duration::from_secs(1)),
+        Asked::Plenty | Asked::Key => (1_000_000_000, Duration::from_secs(1)),
         Asked::Spent => (1, Duration::from_secs(3_600)),
     };
     let rate = Rate::new(tokens.into(), period).expect("a rate");
@@ -80,6 +86,19 @@ fn contestants(asked: Asked) -> Vec<Crowd<'static>> {
     ]
 }
 
+/// A token a nanosecond for each key, of which one is asked for.
+fn stores() -> Vec<Crowd<'static>> {
+    let governed = RateLimiter::<u64, _, _, _>::keyed(Quota::per_second(rival::count(1_000_000_000)));
+    let store =
+        KeyedTokenBucket::<u64, RawRwLock, SeededState, _>::with_clock(quota!("1000000000/1s"), TscClock::new());
+    vec![
+        Crowd::new(BASELINE, move || assert!(black_box(governed.check_key(black_box(&7)).is_ok()))),
+        Crowd::new("`KeyedTokenBucket`, `TscClock`", move || {
+            assert!(black_box(store.try_acquire(black_box(&7), 1).is_ok()));
+        }),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,5 +108,6 @@ mod tests {
         for asked in [Asked::Plenty, Asked::Spent] {
             assert_eq!(measure(asked, 2, Effort::TRIAL).len(), 6);
         }
+        assert_eq!(measure(Asked::Key, 2, Effort::TRIAL).len(), 2);
     }
 }

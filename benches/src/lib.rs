@@ -15,6 +15,7 @@ pub mod fairness;
 pub mod hot;
 pub mod interleaved;
 pub mod keyed;
+pub mod keyed_sizes;
 pub mod off;
 pub mod record;
 pub mod report;

@@ -53,6 +53,18 @@ pub fn keyed_page(results: &[(Heat, Vec<Timing>)]) -> String {
     page
 }
 
+/// The page about few and many keys.
+pub fn keyed_sizes_page(results: &[(Heat, Vec<Timing>)]) -> String {
+    let mut page = format!(
+        "# Few and many keys\n\n`u64` keys, one thread, no contention, no request denied and no key dropped. Contestants of a table take turns in one \
+         process, in changing order; a figure is the median over the rounds, in nanoseconds a key, with the loop and the making of a key around it; the \
+         ratio is the median of the rounds' ratios to governor.\n\n{}",
+        conditions("keyed_sizes")
+    );
+    write_tables(&mut page, results);
+    page
+}
+
 /// The page about taking by `acquire`.
 pub fn waiting_page(results: &[(Heat, Vec<Timing>)]) -> String {
     let mut page = format!(

@@ -36,7 +36,7 @@ pub enum Shown {
 }
 
 /// All pages, in the order of the report. The benchmarks run in this order too.
-pub const PAGES: [Page; 13] = [
+pub const PAGES: [Page; 14] = [
     ours("accuracy", "accuracy.md", Shown::Whole),
     Page { package: "sluicegate-paused-benches", ..ours("paused_accuracy", "accuracy-tokio.md", Shown::Whole) },
     ours("fairness", "fairness.md", Shown::Whole),
@@ -45,6 +45,7 @@ pub const PAGES: [Page; 13] = [
     ours("hot", "hot.md", Shown::Lines),
     ours("denials", "denials.md", Shown::Whole),
     ours("keyed_record", "keyed.md", Shown::Bars),
+    ours("keyed_sizes", "keyed-sizes.md", Shown::Bars),
     ours("waiting_record", "waiting.md", Shown::Bars),
     ours("waiters", "waiters.md", Shown::Whole),
     ours("memory", "memory.md", Shown::Whole),
