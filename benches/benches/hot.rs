@@ -2,9 +2,31 @@
 
 use core::fmt::Write as _;
 
-use sluicegate_benches::hot::{Asked, THREADS, measure};
-use sluicegate_benches::interleaved::Effort;
+use sluicegate_benches::hot::{Asked, BY_CORE, KEYED, THREADS, measure};
+use sluicegate_benches::interleaved::{Effort, Timing};
 use sluicegate_benches::{is_measuring, record};
+
+/// What is aimed at, as times of a call.
+fn met(asked: Asked, columns: &[Vec<Timing>]) -> String {
+    let at = |threads: usize, name: &str| {
+        let column = THREADS.iter().position(|each| *each == threads).map(|column| &columns[column]);
+        column.and_then(|column| column.iter().find(|timing| timing.name == name)).expect("it was measured")
+    };
+    let mut rows = String::new();
+    let mut row = |what: &str, ratio: f64, most: f64| {
+        let _ = writeln!(rows, "| {what} | {ratio:.2} | {} |", record::verdict(ratio, most));
+    };
+    match asked {
+        Asked::Plenty => {
+            let [one, two] = [1, 2].map(|threads| at(threads, BY_CORE));
+            row("`ShardedWindow` by core, two threads, of one thread's", two.nanos / one.nanos, 0.53);
+            row("`ShardedWindow` by core, two threads, of governor's", two.ratio, 0.25);
+        }
+        Asked::Spent => {}
+        Asked::Key => row("`KeyedTokenBucket`, one key, 64 threads, of governor's", at(64, KEYED).ratio, 0.4),
+    }
+    rows
+}
 
 const TABLES: [(&str, Asked); 3] =
     [("Admitted", Asked::Plenty), ("Denied", Asked::Spent), ("One key of a store, admitted", Asked::Key)];
@@ -20,6 +42,7 @@ fn main() -> std::io::Result<()> {
         effort.calls,
         record::conditions("hot"),
     );
+    let mut targets = String::new();
     for (title, asked) in TABLES {
         let columns = THREADS.map(|threads| measure(asked, threads, effort));
         let _ = write!(page, "\n## {title}\n\n| threads |");
@@ -27,6 +50,9 @@ fn main() -> std::io::Result<()> {
         page.push_str("\n|---|");
         THREADS.iter().for_each(|_| page.push_str("--:|"));
         page.push('\n');
+        if is_measuring() {
+            targets.push_str(&met(asked, &columns));
+        }
         for row in 0..columns[0].len() {
             let _ = write!(page, "| {} |", columns[0][row].name);
             for timing in columns.iter().map(|column| &column[row]) {
@@ -35,6 +61,7 @@ fn main() -> std::io::Result<()> {
             page.push('\n');
         }
     }
+    let _ = write!(page, "\n## Times as a share\n\n| | ratio | target |\n|---|--:|--:|\n{targets}");
     if is_measuring() {
         println!("{page}\nwrote {}", record::write("hot.md", &page)?.display());
     }

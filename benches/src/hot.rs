@@ -17,6 +17,12 @@ use crate::rival;
 /// Whose time is 1.
 pub const BASELINE: &str = "governor";
 
+/// The window whose shard is the core's.
+pub const BY_CORE: &str = "`ShardedWindow`, by core";
+
+/// Our store.
+pub const KEYED: &str = "`KeyedTokenBucket`, `TscClock`";
+
 /// How many threads ask.
 pub const THREADS: [usize; 6] = [1, 2, 4, 8, 16, 64];
 
@@ -77,7 +83,7 @@ fn contestants(asked: Asked) -> Vec<Crowd<'static>> {
         Crowd::new("`TokenBucket`, `TscClock`", move || {
             assert_eq!(black_box(bucket.try_acquire(1).is_ok()), is_there);
         }),
-        Crowd::new("`ShardedWindow`, by core", move || {
+        Crowd::new(BY_CORE, move || {
             assert_eq!(black_box(by_core.try_acquire(1).is_ok()), is_there);
         }),
         Crowd::new("`ShardedWindow`, by thread", move || {
@@ -93,7 +99,7 @@ fn stores() -> Vec<Crowd<'static>> {
         KeyedTokenBucket::<u64, RawRwLock, SeededState, _>::with_clock(quota!("1000000000/1s"), TscClock::new());
     vec![
         Crowd::new(BASELINE, move || assert!(black_box(governed.check_key(black_box(&7)).is_ok()))),
-        Crowd::new("`KeyedTokenBucket`, `TscClock`", move || {
+        Crowd::new(KEYED, move || {
             assert!(black_box(store.try_acquire(black_box(&7), 1).is_ok()));
         }),
     ]

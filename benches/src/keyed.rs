@@ -112,8 +112,8 @@ where
 const fn targets(keys: Keys) -> &'static [(&'static str, f64)] {
     match keys {
         Keys::New => &[],
-        Keys::Hot => &[(OURS, 0.5), (OURS_GIVEN, 0.5)],
-        Keys::Uniform => &[(OURS, 0.5), (OURS_GIVEN, 0.5), (OURS_EACH, 0.25)],
+        Keys::Hot => &[(OURS, 0.45), (OURS_GIVEN, 0.45)],
+        Keys::Uniform => &[(OURS, 0.4), (OURS_GIVEN, 0.4), (OURS_EACH, 0.25)],
     }
 }
 

@@ -29,13 +29,19 @@ const OURS_TOKIO: &str = "`acquire`, tokio's clock";
 /// Tables.
 pub fn heats() -> Vec<(Effort, fn() -> Heat)> {
     let effort = Effort { rounds: 501, calls: 6_400 };
-    vec![(effort, || one_after_another(GOVERNOR)), (effort, || one_after_another(FAIR)), (effort, many_tasks)]
+    vec![
+        (effort, || one_after_another(GOVERNOR)),
+        (effort, || one_after_another(FAIR)),
+        (effort, || one_after_another(UNFAIR)),
+        (effort, many_tasks),
+    ]
 }
 
 fn one_after_another(baseline: &'static str) -> Heat {
     let (title, targets): (_, &[_]) = match baseline {
-        GOVERNOR => ("One task, beside governor", &[(OURS, 1.1)]),
-        _ => ("One task, beside leaky-bucket", &[(OURS, 0.4)]),
+        GOVERNOR => ("One task, beside governor", &[(OURS, 1.0)]),
+        FAIR => ("One task, beside leaky-bucket's fair mode", &[(OURS, 0.35)]),
+        _ => ("One task, beside leaky-bucket's unfair mode", &[(OURS_COARSE, 0.8)]),
     };
     Heat {
         title,

@@ -70,7 +70,10 @@ pub fn write(record: &Path, conditions: &str) -> io::Result<()> {
             let _ = writeln!(body, "\n## {}\n\nWas not measured.", page.file);
             continue;
         };
-        let title = text.lines().find_map(|line| line.strip_prefix("# ")).unwrap_or(page.file);
+        let title = match page.shown {
+            Shown::Link => "Instructions of every hot path",
+            _ => text.lines().find_map(|line| line.strip_prefix("# ")).unwrap_or(page.file),
+        };
         let _ = writeln!(body, "\n## {title}\n\nAll of it, and how it was measured: [{}]({}).", page.file, page.file);
         for table in tables::of(&text) {
             collect_targets(&mut targets, page, &table);
@@ -78,8 +81,8 @@ pub fn write(record: &Path, conditions: &str) -> io::Result<()> {
         }
     }
     let report = format!(
-        "# Report\n\nMade by one command, from the pages beside it, which it has just measured. Every figure is of this machine; ratios are of one run, beside what they \
-         name.\n\n{conditions}\n## Targets\n\n| | of | measured | target |\n|---|---|--:|--:|\n{targets}{body}"
+        "# Report\n\nMade by one command, from the pages beside it, each of which says when and how it was measured. Every figure is of this machine; ratios are of one \
+         run.\n\n{conditions}\n## Targets\n\n| | of | measured | target |\n|---|---|--:|--:|\n{targets}{body}"
     );
     fs::write(record.join("REPORT.md"), report)
 }
