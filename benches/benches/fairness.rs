@@ -48,7 +48,8 @@ fn late(page: &mut String) {
     let _ = writeln!(
         page,
         "\n## How late wakes are\n\nOne task takes one token after another, one every {} ms, {tokens} of them: how much later each is there than the rate says, counted from \
-         the one that came earliest by that, in microseconds. tokio's timer ticks in milliseconds and rounds up; governor has a timer of its own, on a thread of its own. \
+         the one that came earliest by that, in microseconds. tokio's timer ticks in milliseconds and rounds up; governor has a timer of its own, on a thread of its own, and so has smol, \
+         whose timer ours can use on any executor. \
          tower opens a window of many tokens at once, and is not asked.\n\n| | median | 99 of 100 | worst |\n|---|--:|--:|--:|",
         EACH.as_secs_f64() * 1e3,
     );

@@ -9,6 +9,7 @@ use core::time::Duration;
 
 use governor::{Quota, RateLimiter};
 use parking_lot::RawMutex;
+use sluicegate_smol::SmolRuntime;
 use sluicegate_tokio::sluicegate_core::TokenBucket as CoreBucket;
 use sluicegate_tokio::{Growing, PER_SECOND, Queued, Rate, TokioRuntime, WaitOptions};
 use tokio::sync::Semaphore;
@@ -48,19 +49,25 @@ pub struct Waited {
 }
 
 /// Who is measured. The first is the baseline.
-pub const WAITED: [Waited; 6] = [
+pub const WAITED: [Waited; 7] = [
     Waited { name: "leaky-bucket, fair", make: |supply| leaky(supply, true), has_costs: true },
     Waited { name: "leaky-bucket, unfair", make: |supply| leaky(supply, false), has_costs: true },
     Waited { name: "governor `until_n_ready`", make: governed, has_costs: true },
     Waited { name: "tower `RateLimit` behind its `Buffer`", make: buffered, has_costs: false },
     Waited { name: "semaphore refilled by a task", make: refilled, has_costs: true },
-    Waited { name: "`acquire`, tokio's clock", make: ours, has_costs: true },
+    Waited { name: "`acquire`, smol's clock and timer", make: |supply| ours(supply, SmolRuntime), has_costs: true },
+    Waited { name: "`acquire`, tokio's clock", make: |supply| ours(supply, TokioRuntime), has_costs: true },
 ];
 
-fn ours(supply: Supply) -> Take {
+/// On any runtime's timer; the executor is tokio's.
+fn ours<R>(supply: Supply, runtime: R) -> Take
+where
+    R: sluicegate_tokio::Runtime + Send + Sync + 'static,
+    R::Sleep: Send,
+{
     let rate = Rate::new(u64::from(supply.per_millisecond) * 1_000, PER_SECOND).expect("a rate above 0");
     let quota = sluicegate_tokio::Quota::with_burst(rate, supply.burst.into()).expect("a quota within range");
-    let limiter = Queued::new(CoreBucket::with_limit(quota.into(), ()), TokioRuntime, WaitOptions::new());
+    let limiter = Queued::new(CoreBucket::with_limit(quota.into(), ()), runtime, WaitOptions::new());
     let limiter: Arc<Queued<_, _, RawMutex, Growing>> = Arc::new(limiter);
     let _ = limiter.try_acquire(supply.burst.into());
     Arc::new(move |cost| {
