@@ -84,3 +84,21 @@ pub const SECOND: u64 = 1_000_000_000;
 
 /// Nanoseconds in one.
 pub const DAY: u64 = 86_400 * SECOND;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_there_once_all_of_it_has_come() {
+        let grid = Grid { text: "7 per minute", tokens: 7, period: 60 * SECOND, burst: 7 };
+        assert_eq!([0, 1, 7].map(|tokens| grid.until(tokens)), [0, 8_571_428_572, 60 * SECOND]);
+    }
+
+    #[test]
+    fn some_rates_have_a_unit_in_common_with_time() {
+        let has = |text| GRIDS.iter().find(|grid| grid.text == text).expect("a grid").has_common_unit();
+        assert!(["1 per 30 days", "7 per minute", "1000000000/s"].map(has).into_iter().all(|has| has));
+        assert!(!["997/s", "999999937/s"].map(has).into_iter().any(|has| has));
+    }
+}

@@ -126,8 +126,19 @@ mod tests {
         assert!(!ideal.take(428_571_428, 1) && ideal.take(428_571_429, 1) && !ideal.take(428_571_429, 1));
         // What is rounded up once is not lost: the third token after the burst is there at 3/7 of three seconds.
         assert!(ideal.take(857_142_858, 1) && !ideal.take(1_285_714_285, 1) && ideal.take(1_285_714_286, 1));
-        assert!(ideal.take(u64::MAX, 2) && !ideal.take(u64::MAX, 1));
+        assert!(!ideal.take(u64::MAX, 3) && ideal.take(u64::MAX, 2) && !ideal.take(u64::MAX, 1));
         assert_eq!(ideal.admitted(), 7);
+    }
+
+    #[test]
+    fn what_is_too_much_is_judged_at_the_latest_reading_and_a_denial_at_its_own() {
+        let grid = Grid { text: "1/s", tokens: 1, period: 1_000_000_000, burst: 2 };
+        let mut judge = Judge::new(&grid);
+        judge.saw(10_000_000_000, 1, true);
+        // The other token of the burst is there, at 10 s; by this late reading only half of it is.
+        judge.saw(9_500_000_000, 1, false);
+        judge.saw(9_500_000_000, 1, true);
+        assert_eq!(judge.score(), Score { asked: 3, admitted: 2, ..Score::default() });
     }
 
     #[test]

@@ -66,11 +66,11 @@ mod tests {
 
     #[test]
     fn tables_are_found_under_their_headings() {
-        let page = "# One\n\nText | text.\n\n| | a |\n|---|--:|\n| x | 1.5 |\n\n## Two\n\n| | b |\n|---|--:|\n| y | 2 (3x) |\n| z | |\n\n# More\n\n## Two\n\n| | b |\n|---|--:|\n";
+        let page = "# One\n\nText | text.\n\n| | a |\n|---|--:|\n| x | 1.5 |\n\n## Two\n\n| | b |\n|---|--:|\n| y | 2 (3x) |\n| z | -- |\n\n# More\n\n## Two\n\n| | b |\n|---|--:|\n";
         let tables = of(page);
         assert_eq!(tables.iter().map(|table| table.title.as_str()).collect::<Vec<_>>(), ["One", "Two", "More: Two"]);
         assert_eq!(tables[0].rows, [["x", "1.5"]]);
-        assert_eq!(tables[1].rows, [["y", "2 (3x)"], ["z", ""]]);
+        assert_eq!(tables[1].rows, [["y", "2 (3x)"], ["z", "--"]]);
         assert_eq!((tables[1].column("b"), tables[1].column("a")), (Some(1), None));
         assert_eq!((number("2 (3x)"), number("-")), (Some(2.0), None));
         assert!(tables[0].text.ends_with("| x | 1.5 |\n"));
