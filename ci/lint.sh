@@ -2,7 +2,7 @@
 # Lints, each package alone: a workspace build unifies features and proves nothing about one of them.
 source "$(dirname "$0")/lib.sh"
 
-for package in sluicegate-core sluicegate-threads sluicegate sluicegate-loom-tests sluicegate-benches sluicegate-paused-benches; do
+for package in sluicegate-core sluicegate-threads sluicegate sluicegate-loom-tests sluicegate-benches sluicegate-counts sluicegate-paused-benches; do
     cargo clippy --quiet -p "$package" --all-targets -- -D warnings
 done
 for features in alloc heapless keyed alloc,heapless,keyed; do

@@ -38,6 +38,7 @@ try -p sluicegate-conformance
 try -p sluicegate
 try -p sluicegate-loom-tests
 try -p sluicegate-benches
+try -p sluicegate-counts
 try -p sluicegate-paused-benches
 
 printf '%s\n' '' "${failed[@]}"

@@ -8,7 +8,6 @@ extern crate alloc;
 
 pub mod accuracy;
 pub mod async_rivals;
-pub mod counted;
 pub mod crowd;
 pub mod denials;
 pub mod fairness;

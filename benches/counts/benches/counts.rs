@@ -7,19 +7,22 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::{env, fs};
 
-use sluicegate_benches::counted::PATHS;
-use sluicegate_benches::is_measuring;
+use sluicegate_counts::PATHS;
 
 fn main() -> ExitCode {
-    let arguments: Vec<_> = env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let mut arguments: Vec<_> = env::args().skip(1).collect();
+    let given = arguments.len();
+    // `cargo bench` says so, and `cargo test --benches` does not.
+    arguments.retain(|argument| argument != "--bench");
+    let is_measuring = arguments.len() < given;
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["--run", path, calls] => run(path, calls),
         ["--bless"] => return bless(),
-        [] if is_measuring() => return compare(),
+        [] if is_measuring => return compare(),
         // `cargo test --benches` only looks whether it runs.
         [] => PATHS.iter().for_each(|(name, _)| run(name, "10")),
         _ => {
-            eprintln!("usage: cargo bench -p sluicegate-benches --bench counts [-- --bless]");
+            eprintln!("usage: ci/counts.sh [--bless]");
             return ExitCode::FAILURE;
         }
     }
@@ -73,7 +76,7 @@ fn compare() -> ExitCode {
         eprintln!(
             "{worse} path(s) run over {MOST_PERCENT} % more instructions than on record, or are not there: see above"
         );
-        eprintln!("if that is meant: cargo bench -p sluicegate-benches --bench counts -- --bless");
+        eprintln!("if that is meant: ci/counts.sh --bless");
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
@@ -83,7 +86,7 @@ fn compare() -> ExitCode {
 fn bless() -> ExitCode {
     let mut text = format!(
         "# Instructions of one call on each hot path, counted by valgrind; `ci/counts.sh` fails where there are {MOST_PERCENT} % more.\n\
-         # They are those of one compiler. Made by `cargo bench -p sluicegate-benches --bench counts -- --bless`.\n{}\n",
+         # They are those of one compiler. Made by `ci/counts.sh --bless`.\n{}\n",
         compiler()
     );
     for (name, _) in PATHS {
@@ -120,7 +123,7 @@ fn recorded() -> Option<(String, Vec<(String, f64)>)> {
 }
 
 fn record() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("record/counts.txt")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../record/counts.txt")
 }
 
 /// What compiled this, and for what.

@@ -2,6 +2,10 @@
 //!
 //! Nothing here depends on a clock, a seed or a thread, so that every run executes the same instructions.
 
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
 use alloc::boxed::Box;
 use core::hash::{BuildHasherDefault, Hasher};
 use core::hint::black_box;
