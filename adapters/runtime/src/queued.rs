@@ -95,7 +95,7 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
     ///
     /// # Errors
     /// As the limiter's; [`Denied::Closed`] once closed.
-    #[inline]
+    #[inline(always)]
     pub fn try_acquire(&self, cost: L::Cost) -> Result<L::Grant, L::Denial> {
         let now = self.runtime.now();
         let decision = self.decide_at_once(now, cost, L::take_at);
@@ -103,7 +103,7 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
         decision
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn decide_at_once(
         &self,
         now: Nanos,
@@ -111,8 +111,21 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
         take_at: impl FnOnce(&L, Nanos, L::Cost) -> Result<L::Grant, L::Denial>,
     ) -> Result<L::Grant, L::Denial> {
         if self.waiting.is_none() {
-            return take_at(&self.limiter, now, cost);
+            take_at(&self.limiter, now, cost)
+        } else {
+            self.decide_beside_line(now, cost, take_at)
         }
+    }
+
+    /// It is not taken where nobody waits, and so must not make that slower.
+    #[cold]
+    #[inline(never)]
+    fn decide_beside_line(
+        &self,
+        now: Nanos,
+        cost: L::Cost,
+        take_at: impl FnOnce(&L, Nanos, L::Cost) -> Result<L::Grant, L::Denial>,
+    ) -> Result<L::Grant, L::Denial> {
         let line = self.line.lock();
         let total = line.with_those_ahead(cost);
         if line.is_closed() {
