@@ -31,7 +31,7 @@ pin_project! {
     impl<W: Waitable> PinnedDrop for Acquire<W> {
         #[inline]
         fn drop(this: Pin<&mut Self>) {
-            if let State::Waiting { place, .. } = this.state {
+            if let State::Waiting { place: Some(place), .. } = this.state {
                 this.limiter.leave(place);
             }
         }
@@ -42,9 +42,9 @@ pin_project! {
 enum State {
     /// Not polled yet.
     Fresh(Until),
-    /// It has this place until it has fetched its answer.
+    /// It has this place until it has fetched its answer; none only within a poll, or after one that panicked.
     Waiting {
-        place: u32,
+        place: Option<u32>,
         deadline: Option<Nanos>,
         relief: Option<Nanos>,
         is_in_charge: bool,
@@ -87,20 +87,22 @@ impl<W: Waitable> Acquire<W> {
                 State::Fresh(until) => {
                     let now = this.limiter.runtime().now();
                     let deadline = until.deadline(now);
-                    match this.limiter.enter(now, *this.cost, deadline, context.waker()) {
-                        Ok((place, expected, looked)) => {
-                            let relief = expected.zip(this.limiter.relief()).map(|(turn, after)| turn + after);
-                            *this.state = State::Waiting { place, deadline, relief, is_in_charge: false };
+                    *this.state = State::Waiting { place: None, deadline, relief: None, is_in_charge: false };
+                    let State::Waiting { place, relief, .. } = this.state else { return Poll::Pending };
+                    match this.limiter.enter(place, now, *this.cost, deadline, context.waker()) {
+                        Ok((expected, looked)) => {
+                            *relief = expected.zip(this.limiter.relief()).map(|(turn, after)| turn + after);
                             looked
                         }
                         Err(denied) => Looked::Over(Err(denied)),
                     }
                 }
+                State::Waiting { place: None, .. } => return Poll::Pending,
                 State::Waiting { place, relief, is_in_charge, .. } => {
                     // It should have gone by now. Whether those ahead are stuck or others have taken what was theirs: from now on
                     // it minds the time for all.
                     *is_in_charge |= relief.is_some_and(|relief| relief <= this.limiter.runtime().now());
-                    this.limiter.look(*place, *is_in_charge, context.waker())
+                    this.limiter.look(place, *is_in_charge, context.waker())
                 }
                 State::Over => return Poll::Pending,
             };

@@ -122,8 +122,7 @@ pub trait Grantor {
     /// Gives back what was held at `at` for a waiter that went away before it learnt of it. Who can only take and give back tells
     /// the observer of both.
     fn let_go(&self, at: Nanos, cost: Self::Cost, grant: Self::Grant) {
-        self.tell(at, cost, Ok(&grant));
-        self.give_back(cost, grant);
+        GiveBack::new(self, cost, grant).tell(at);
     }
 
     /// Gives back what was taken and not used.
@@ -132,6 +131,34 @@ pub trait Grantor {
     /// Tells the observer, if there is one, of a decision that stands.
     fn tell(&self, now: Nanos, cost: Self::Cost, decision: Result<&Self::Grant, Self::Denial>) {
         let _ = (now, cost, decision);
+    }
+}
+
+/// What is given back when this is dropped, also where an observer panics that is told of it before.
+pub(crate) struct GiveBack<'g, G: Grantor + ?Sized> {
+    grantor: &'g G,
+    cost: G::Cost,
+    grant: Option<G::Grant>,
+}
+
+impl<'g, G: Grantor + ?Sized> GiveBack<'g, G> {
+    pub(crate) const fn new(grantor: &'g G, cost: G::Cost, grant: G::Grant) -> Self {
+        Self { grantor, cost, grant: Some(grant) }
+    }
+
+    /// Tells the observer that it was granted, and gives it back.
+    pub(crate) fn tell(self, at: Nanos) {
+        if let Some(grant) = &self.grant {
+            self.grantor.tell(at, self.cost, Ok(grant));
+        }
+    }
+}
+
+impl<G: Grantor + ?Sized> Drop for GiveBack<'_, G> {
+    fn drop(&mut self) {
+        if let Some(grant) = self.grant.take() {
+            self.grantor.give_back(self.cost, grant);
+        }
     }
 }
 

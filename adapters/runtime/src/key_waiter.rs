@@ -61,19 +61,26 @@ where
         Some(decision)
     }
 
-    fn enter(&self, now: Nanos, cost: u64, deadline: Option<Nanos>, waker: &Waker) -> Result<Entered<Self>, Denied> {
+    fn enter(
+        &self,
+        place: &mut Option<u32>,
+        now: Nanos,
+        cost: u64,
+        deadline: Option<Nanos>,
+        waker: &Waker,
+    ) -> Result<Entered<Self>, Denied> {
         let queue = self
             .inner
             .join(&self.key)
             .inspect_err(|denied| self.inner.store.tell(&self.key, now, cost, Err(*denied)))?;
-        let entered = self.queue.borrow_mut().insert(queue).enter(now, cost, deadline, waker);
-        if matches!(entered, Err(_) | Ok((_, _, Looked::Over(_)))) {
+        let entered = self.queue.borrow_mut().insert(queue).enter(place, now, cost, deadline, waker);
+        if matches!(entered, Err(_) | Ok((_, Looked::Over(_)))) {
             self.forget_queue();
         }
         entered
     }
 
-    fn look(&self, place: u32, is_in_charge: bool, waker: &Waker) -> Looked<Decision> {
+    fn look(&self, place: &mut Option<u32>, is_in_charge: bool, waker: &Waker) -> Looked<Decision> {
         let looked = match &*self.queue.borrow() {
             Some(queue) => queue.look(place, is_in_charge, waker),
             // Only who has entered has a place.

@@ -34,7 +34,6 @@ pub(crate) struct Inner<T: Store, R, M> {
     pub(crate) store: T,
     pub(crate) runtime: R,
     pub(crate) options: WaitOptions,
-    most_keys: usize,
     waiting: Waiting,
     queues: Mutex<M, Queues<T, R, M>>,
 }
@@ -42,6 +41,7 @@ pub(crate) struct Inner<T: Store, R, M> {
 struct Queues<T: Store, R, M> {
     table: HashTable<KeyQueue<T, R, M>>,
     is_closed: bool,
+    most: usize,
 }
 
 pub(crate) type KeyQueue<T, R, M> = Arc<Queued<OneKey<T, R, M>, R, M, Growing>>;
@@ -90,18 +90,16 @@ where
 {
     /// Nobody waits yet for any key of `store`.
     pub fn new(store: T, runtime: R, options: WaitOptions) -> Self {
-        let queues = Mutex::new(Queues { table: HashTable::new(), is_closed: false });
-        let inner = Inner { store, runtime, options, most_keys: MOST_KEYS, waiting: Waiting::none(), queues };
+        let queues = Mutex::new(Queues { table: HashTable::new(), is_closed: false, most: MOST_KEYS });
+        let inner = Inner { store, runtime, options, waiting: Waiting::none(), queues };
         Self { inner: Arc::new(inner) }
     }
 
     /// The same, where so many keys are waited for at most, 65 536 by default; whoever would have to wait for one more is
     /// [`Denied::QueueFull`].
     #[must_use]
-    pub fn most_keys(mut self, most: usize) -> Self {
-        if let Some(inner) = Arc::get_mut(&mut self.inner) {
-            inner.most_keys = most;
-        }
+    pub fn most_keys(self, most: usize) -> Self {
+        self.inner.queues.lock().most = most;
         self
     }
 
@@ -260,7 +258,7 @@ where
         if let Some(queue) = queues.table.find(hash, |queue| queue.limiter().key == *key) {
             return Ok(Arc::clone(queue));
         }
-        if queues.table.len() >= self.most_keys {
+        if queues.table.len() >= queues.most {
             return Err(Denied::QueueFull);
         }
         let one = OneKey { inner: Arc::clone(self), key: key.clone() };

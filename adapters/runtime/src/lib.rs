@@ -15,6 +15,8 @@ mod constructors;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 mod costs;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
+mod finally;
+#[cfg(any(feature = "alloc", feature = "heapless"))]
 mod grant;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 mod hierarchy;

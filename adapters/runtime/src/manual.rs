@@ -118,19 +118,23 @@ impl<M: RawMutex> Future for ManualSleep<M> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        // A waker may come back here when it is cloned or dropped, and so neither happens with the lock taken.
+        let waker = context.waker().clone();
         let mut time = self.time.0.lock();
-        if time.now >= self.key.0 {
-            time.sleepers.remove(&self.key);
-            return Poll::Ready(());
-        }
-        time.sleepers.insert(self.key, context.waker().clone());
-        Poll::Pending
+        let is_over = time.now >= self.key.0;
+        let old = if is_over { time.sleepers.remove(&self.key) } else { time.sleepers.insert(self.key, waker) };
+        drop(time);
+        drop(old);
+        if is_over { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
 impl<M: RawMutex> Drop for ManualSleep<M> {
     fn drop(&mut self) {
-        self.time.0.lock().sleepers.remove(&self.key);
+        let mut time = self.time.0.lock();
+        let waker = time.sleepers.remove(&self.key);
+        drop(time);
+        drop(waker);
     }
 }
 

@@ -27,12 +27,19 @@ impl News {
 
     /// Calls them all. The lock is open.
     pub(crate) fn tell(&mut self) {
-        for waker in &mut self.wakers[..self.len] {
-            if let Some(waker) = waker.take() {
+        while let Some(last) = self.len.checked_sub(1) {
+            self.len = last;
+            if let Some(waker) = self.wakers.get_mut(last).and_then(Option::take) {
                 waker.wake();
             }
         }
-        self.len = 0;
+    }
+}
+
+impl Drop for News {
+    /// If one panics, the others are called all the same.
+    fn drop(&mut self) {
+        self.tell();
     }
 }
 

@@ -91,7 +91,7 @@ impl<R: Runtime, O: Observer> Paced<R, O> {
         Pace::new(self, cost, Until::After(timeout))
     }
 
-    /// The same, but takes no slot that departs after `deadline`.
+    /// The same, but takes no slot that departs after `deadline`; a deadline that has passed is a timeout of zero.
     ///
     /// # Errors
     /// As [`pace_timeout`](Self::pace_timeout).
@@ -148,7 +148,7 @@ pub trait Pacer {
     #[doc(hidden)]
     fn runtime(&self) -> &Self::Runtime;
     #[doc(hidden)]
-    fn join(&self, now: Nanos, cost: u64, longest_wait: Option<Duration>) -> Result<Departure, Denied>;
+    fn join(&self, now: Nanos, cost: u64, longest_wait: Duration) -> Result<Departure, Denied>;
     #[doc(hidden)]
     fn cancel(&self, departure: Departure);
 }
@@ -160,14 +160,7 @@ impl<R: Runtime, O: Observer> Pacer for Paced<R, O> {
         &self.runtime
     }
 
-    fn join(&self, now: Nanos, cost: u64, longest_wait: Option<Duration>) -> Result<Departure, Denied> {
-        let Some(longest_wait) = longest_wait else {
-            // A deadline that has passed is too early also where nobody is ahead.
-            let retry_after = |delay: Duration| Denied::RateLimited { retry_after: delay.max(Duration::from_nanos(1)) };
-            let denied = self.bucket.peek_at(now, cost).map_or_else(|denied| denied, retry_after);
-            self.bucket.observer().denied(now, cost, &denied);
-            return Err(denied);
-        };
+    fn join(&self, now: Nanos, cost: u64, longest_wait: Duration) -> Result<Departure, Denied> {
         self.bucket.try_acquire_within_at(now, cost, longest_wait)
     }
 

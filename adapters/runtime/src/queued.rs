@@ -7,6 +7,7 @@ use lock_api::{Mutex, MutexGuard, RawMutex};
 use sluicegate_core::{Denied, Nanos};
 
 use crate::acquire::{Acquire, Until};
+use crate::finally::Finally;
 use crate::grant::Grantor;
 use crate::line::Line;
 use crate::news::News;
@@ -126,18 +127,28 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
         cost: L::Cost,
         take_at: impl FnOnce(&L, Nanos, L::Cost) -> Result<L::Grant, L::Denial>,
     ) -> Result<L::Grant, L::Denial> {
-        let line = self.line.lock();
-        let total = line.with_those_ahead(cost);
-        if line.is_closed() {
-            return Err(self.limiter.denial(now, total, Denied::Closed));
+        let mut news = News::none();
+        let mut line = self.line.lock();
+        // Those in the line whose turn has come come first.
+        let at = self.runtime.now();
+        let is_all = line.let_go(at, &self.limiter, &mut news);
+        line.mind_time(at, &self.limiter, None, &mut news);
+        let denial = if line.is_closed() {
+            Some(self.limiter.denial(now, line.with_those_ahead(cost), Denied::Closed))
+        } else if self.options.is_fair && line.len() > 0 {
+            Some(line.denial_behind(at, &self.limiter, cost))
+        } else {
+            None
+        };
+        self.unlock(line);
+        news.tell();
+        if !is_all {
+            self.let_all_go();
         }
-        if self.options.is_fair && line.len() > 0 {
-            let turn = line.expected(now, &self.limiter, cost)?;
-            let retry_after = turn.saturating_duration_since(now).max(Duration::from_nanos(1));
-            return Err(self.limiter.denial(now, total, Denied::RateLimited { retry_after }));
+        match denial {
+            Some(denial) => Err(denial),
+            None => take_at(&self.limiter, now, cost),
         }
-        drop(line);
-        take_at(&self.limiter, now, cost)
     }
 
     /// Waits until `cost` can be taken, in order, for as long as that takes.
@@ -164,7 +175,7 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
         Acquire::new(self, cost, Until::After(timeout))
     }
 
-    /// Waits until `cost` can be taken, but no longer than until the clock reads `deadline`.
+    /// Waits until `cost` can be taken, but no longer than until the clock reads `deadline`. One that has passed is a timeout of zero.
     ///
     /// # Errors
     /// As [`acquire_timeout`](Self::acquire_timeout).
@@ -252,12 +263,15 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
     /// Ends all waits, and all that are to come, with [`Denied::Closed`]. What was granted stays granted.
     pub fn close(&self) {
         let mut news = News::none();
+        // If a waker panics, the others are told all the same.
+        let again = Finally(|| self.close());
         loop {
             let mut line = self.line.lock();
             let is_all = line.close(self.runtime.now(), &self.limiter, &mut news);
             self.unlock(line);
             news.tell();
             if is_all {
+                core::mem::forget(again);
                 return;
             }
         }

@@ -207,13 +207,15 @@ pub trait Reserves: Waitable<Cost = u64, Grant = Admitted, Denial = Denied> {
     #[doc(hidden)]
     fn enter_to_hold(
         &self,
+        place: &mut Option<u32>,
         now: Nanos,
         cost: u64,
         deadline: Option<Nanos>,
         waker: &Waker,
-    ) -> Result<(u32, Option<Nanos>), Denied>;
+    ) -> Result<Option<Nanos>, Denied>;
     #[doc(hidden)]
-    fn look_untold(&self, place: u32, is_in_charge: bool, waker: &Waker) -> Looked<(Nanos, u64, Decision)>;
+    fn look_untold(&self, place: &mut Option<u32>, is_in_charge: bool, waker: &Waker)
+    -> Looked<(Nanos, u64, Decision)>;
     #[doc(hidden)]
     fn tell(&self, now: Nanos, cost: u64, decision: Result<&Admitted, Denied>);
     /// At `now`, or by the executor's clock.
@@ -237,15 +239,21 @@ impl<C, O: Observer, R: Runtime, M: RawMutex, S: Room> Reserves for Queued<Adjus
 
     fn enter_to_hold(
         &self,
+        place: &mut Option<u32>,
         now: Nanos,
         cost: u64,
         deadline: Option<Nanos>,
         waker: &Waker,
-    ) -> Result<(u32, Option<Nanos>), Denied> {
-        self.enter_line(now, cost, Hold::Reserved, deadline, waker)
+    ) -> Result<Option<Nanos>, Denied> {
+        self.enter_line(place, now, cost, Hold::Reserved, deadline, waker)
     }
 
-    fn look_untold(&self, place: u32, is_in_charge: bool, waker: &Waker) -> Looked<(Nanos, u64, Decision)> {
+    fn look_untold(
+        &self,
+        place: &mut Option<u32>,
+        is_in_charge: bool,
+        waker: &Waker,
+    ) -> Looked<(Nanos, u64, Decision)> {
         self.look_in_line(place, is_in_charge, waker).map(|Fetched { at, cost, answer }| (at, cost, answer))
     }
 
@@ -283,15 +291,21 @@ macro_rules! points_to_reserves {
 
             fn enter_to_hold(
                 &self,
+                place: &mut Option<u32>,
                 now: Nanos,
                 cost: u64,
                 deadline: Option<Nanos>,
                 waker: &Waker,
-            ) -> Result<(u32, Option<Nanos>), Denied> {
-                (**self).enter_to_hold(now, cost, deadline, waker)
+            ) -> Result<Option<Nanos>, Denied> {
+                (**self).enter_to_hold(place, now, cost, deadline, waker)
             }
 
-            fn look_untold(&self, place: u32, is_in_charge: bool, waker: &Waker) -> Looked<(Nanos, u64, Decision)> {
+            fn look_untold(
+                &self,
+                place: &mut Option<u32>,
+                is_in_charge: bool,
+                waker: &Waker,
+            ) -> Looked<(Nanos, u64, Decision)> {
                 (**self).look_untold(place, is_in_charge, waker)
             }
 
@@ -339,12 +353,19 @@ impl<W: Reserves + Clone> Waitable for Reserving<W> {
         Some(WaitedReservation::told(self.0.clone(), now, cost, decision))
     }
 
-    fn enter(&self, now: Nanos, cost: u64, deadline: Option<Nanos>, waker: &Waker) -> Result<Entered<Self>, Denied> {
-        let (place, expected) = self.0.enter_to_hold(now, cost, deadline, waker)?;
-        Ok((place, expected, self.look(place, false, waker)))
+    fn enter(
+        &self,
+        place: &mut Option<u32>,
+        now: Nanos,
+        cost: u64,
+        deadline: Option<Nanos>,
+        waker: &Waker,
+    ) -> Result<Entered<Self>, Denied> {
+        let expected = self.0.enter_to_hold(place, now, cost, deadline, waker)?;
+        Ok((expected, self.look(place, false, waker)))
     }
 
-    fn look(&self, place: u32, is_in_charge: bool, waker: &Waker) -> Looked<Answer<Self>> {
+    fn look(&self, place: &mut Option<u32>, is_in_charge: bool, waker: &Waker) -> Looked<Answer<Self>> {
         self.0
             .look_untold(place, is_in_charge, waker)
             .map(|(at, cost, decision)| WaitedReservation::told(self.0.clone(), at, cost, decision))

@@ -21,12 +21,12 @@ impl Until {
         }
     }
 
-    /// How long that is at most; `None` if it is over.
-    pub(crate) fn longest_wait(self, now: Nanos) -> Option<Duration> {
+    /// How long that is at most.
+    pub(crate) fn longest_wait(self, now: Nanos) -> Duration {
         match self {
-            Self::Ever => Some(Duration::MAX),
-            Self::After(timeout) => Some(timeout),
-            Self::At(deadline) => (deadline >= now).then(|| deadline.saturating_duration_since(now)),
+            Self::Ever => Duration::MAX,
+            Self::After(timeout) => timeout,
+            Self::At(deadline) => deadline.saturating_duration_since(now),
         }
     }
 }

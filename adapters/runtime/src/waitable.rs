@@ -7,8 +7,9 @@ use lock_api::RawMutex;
 use sluicegate_core::{Denied, Nanos};
 
 use crate::costs::Costs;
-use crate::grant::Grantor;
-use crate::line::{Fetched, Hold, Next, Unfetched, Wish};
+use crate::finally::Finally;
+use crate::grant::{GiveBack, Grantor};
+use crate::line::{Fetched, Hold, Line, Next, Unfetched, Wish};
 use crate::news::News;
 use crate::queued::Queued;
 use crate::room::Room;
@@ -30,16 +31,18 @@ pub trait Waitable: sealed::Sealed {
     fn relief(&self) -> Option<Duration>;
     #[doc(hidden)]
     fn take_unless_others_wait(&self, cost: Self::Cost) -> Option<Answer<Self>>;
+    /// Takes a place, which is in `place` as soon as it is taken and until it is given up, so that a panic in between leaves none behind.
     #[doc(hidden)]
     fn enter(
         &self,
+        place: &mut Option<u32>,
         now: Nanos,
         cost: Self::Cost,
         deadline: Option<Nanos>,
         waker: &Waker,
     ) -> Result<Entered<Self>, Self::Denial>;
     #[doc(hidden)]
-    fn look(&self, place: u32, is_in_charge: bool, waker: &Waker) -> Looked<Answer<Self>>;
+    fn look(&self, place: &mut Option<u32>, is_in_charge: bool, waker: &Waker) -> Looked<Answer<Self>>;
     #[doc(hidden)]
     fn leave(&self, place: u32);
     #[doc(hidden)]
@@ -49,8 +52,8 @@ pub trait Waitable: sealed::Sealed {
 /// What a waiter is told.
 pub(crate) type Answer<W> = Result<<W as Waitable>::Grant, <W as Waitable>::Denial>;
 
-/// The place, the expected turn, and what was seen.
-pub(crate) type Entered<W> = (u32, Option<Nanos>, Looked<Answer<W>>);
+/// The expected turn, and what was seen.
+pub(crate) type Entered<W> = (Option<Nanos>, Looked<Answer<W>>);
 
 /// What a waiter sees.
 #[doc(hidden)]
@@ -106,16 +109,17 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Waitable for Queued<L, R, M, 
 
     fn enter(
         &self,
+        place: &mut Option<u32>,
         now: Nanos,
         cost: L::Cost,
         deadline: Option<Nanos>,
         waker: &Waker,
     ) -> Result<Entered<Self>, L::Denial> {
-        let (place, expected) = self.enter_line(now, cost, Hold::UntilFetched, deadline, waker)?;
-        Ok((place, expected, self.look(place, false, waker)))
+        let expected = self.enter_line(place, now, cost, Hold::UntilFetched, deadline, waker)?;
+        Ok((expected, self.look(place, false, waker)))
     }
 
-    fn look(&self, place: u32, is_in_charge: bool, waker: &Waker) -> Looked<Answer<Self>> {
+    fn look(&self, place: &mut Option<u32>, is_in_charge: bool, waker: &Waker) -> Looked<Answer<Self>> {
         self.look_in_line(place, is_in_charge, waker).map(|Fetched { at, cost, answer }| {
             self.limiter.tell(at, cost, answer.as_ref().map_err(|denial| *denial));
             answer
@@ -124,17 +128,18 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Waitable for Queued<L, R, M, 
 
     fn leave(&self, place: u32) {
         let mut line = self.line.lock();
-        let unfetched = line.leave(place);
+        let (unfetched, waker) = line.leave(place);
         self.unlock(line);
+        // Also where an observer or a waker panics.
+        let _next = Finally(|| self.let_all_go());
+        drop(waker);
         if let Some(Unfetched { at, cost, grant, is_kept }) = unfetched {
             if is_kept {
-                self.limiter.tell(at, cost, Ok(&grant));
-                self.limiter.give_back(cost, grant);
+                GiveBack::new(&self.limiter, cost, grant).tell(at);
             } else {
                 self.limiter.let_go(at, cost, grant);
             }
         }
-        self.let_all_go();
     }
 
     fn give_back(&self, cost: L::Cost, grant: L::Grant) {
@@ -146,61 +151,85 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
     /// Takes a place at the end of the line, and tells the turn that it expects.
     pub(crate) fn enter_line(
         &self,
+        place: &mut Option<u32>,
         now: Nanos,
         cost: L::Cost,
         hold: Hold,
         deadline: Option<Nanos>,
         waker: &Waker,
-    ) -> Result<(u32, Option<Nanos>), L::Denial> {
+    ) -> Result<Option<Nanos>, L::Denial> {
         let mut news = News::none();
         let wish = Wish { cost, hold, is_patient: deadline.is_none() };
-        let (place, expected) = {
-            let mut line = self.line.lock();
-            let total = line.with_those_ahead(cost);
-            let denial = |denied| self.limiter.denial(now, total, denied);
-            let joined = if line.is_closed() {
-                Err(denial(Denied::Closed))
-            } else {
-                let earliest = line.earliest(now, &self.limiter, cost);
-                let in_time = earliest.and_then(|earliest| match deadline {
-                    Some(deadline) if earliest > deadline => {
-                        // A deadline that has passed is too early also where nothing is missing.
-                        let retry_after = earliest.saturating_duration_since(now).max(Duration::from_nanos(1));
-                        Err(denial(Denied::RateLimited { retry_after }))
-                    }
-                    _ => Ok(()),
-                });
-                in_time.and_then(|()| {
-                    line.join(now, &self.limiter, wish, deadline, waker.clone(), &mut news).map_err(denial)
-                })
-            };
-            let expected = line.turn_of_newest(now, &self.limiter);
-            // Counted before the limiter is looked at: see `Waiting`.
-            self.unlock(line);
-            (joined, expected)
-        };
-        news.tell();
-        match place {
-            Ok(place) => Ok((place, expected)),
-            Err(denial) => {
-                self.limiter.tell(now, cost, Err(denial));
-                Err(denial)
-            }
+        let waker = waker.clone();
+        let mut line = self.line.lock();
+        // Whoever can go goes, so that nobody who will not come makes a line look longer than it is.
+        let is_all = line.let_go(self.runtime.now(), &self.limiter, &mut news);
+        let joined = self.join(&mut line, now, wish, deadline, waker, &mut news);
+        let expected = line.turn_of_newest(now, &self.limiter);
+        match joined {
+            Ok(taken) => *place = Some(taken),
+            Err(_) => drop(line.mind_time(self.runtime.now(), &self.limiter, None, &mut news)),
         }
+        // Counted before the limiter is looked at: see `Waiting`.
+        self.unlock(line);
+        news.tell();
+        if !is_all {
+            self.let_all_go();
+        }
+        joined.map(|_| expected).inspect_err(|denial| self.limiter.tell(now, cost, Err(*denial)))
+    }
+
+    fn join(
+        &self,
+        line: &mut Line<S, L>,
+        now: Nanos,
+        wish: Wish<L::Cost>,
+        deadline: Option<Nanos>,
+        waker: Waker,
+        news: &mut News,
+    ) -> Result<u32, L::Denial> {
+        let denial = |line: &Line<S, L>, denied| self.limiter.denial(now, line.with_those_ahead(wish.cost), denied);
+        if line.is_closed() {
+            return Err(denial(line, Denied::Closed));
+        }
+        let earliest = line.earliest(now, &self.limiter, wish.cost)?;
+        if deadline.is_some_and(|deadline| earliest > deadline) {
+            let retry_after = earliest.saturating_duration_since(now);
+            return Err(if retry_after.is_zero() {
+                // A deadline that has passed is too early also where nothing is missing.
+                line.denial_behind(now, &self.limiter, wish.cost)
+            } else {
+                denial(line, Denied::RateLimited { retry_after })
+            });
+        }
+        line.join(now, &self.limiter, wish, deadline, waker, news).map_err(|denied| denial(line, denied))
     }
 
     /// Lets all go who can, and fetches the answer in `place` if there is one; nobody is told of it yet.
-    pub(crate) fn look_in_line(&self, place: u32, is_in_charge: bool, waker: &Waker) -> Looked<Fetched<L>> {
+    pub(crate) fn look_in_line(
+        &self,
+        place: &mut Option<u32>,
+        is_in_charge: bool,
+        waker: &Waker,
+    ) -> Looked<Fetched<L>> {
+        // Who has no place waits for nothing.
+        let Some(number) = *place else { return Looked::Waits };
         let mut news = News::none();
+        // Cloned and dropped with the lock open, because both may run code of the executor.
+        let mut waker = Some(waker.clone());
         let mut line = self.line.lock();
         let now = self.runtime.now();
         // What it learns of counts as taken before those behind it are looked at: what is held has no time to come back.
-        let early = line.is_over(place).then(|| line.fetch(place, &self.limiter, waker));
+        let early = line.is_over(number).then(|| line.fetch(number, &self.limiter, &mut waker));
         let is_all = line.let_go(now, &self.limiter, &mut news);
-        let fetched = early.unwrap_or_else(|| line.fetch(place, &self.limiter, waker));
-        let polled = fetched.is_pending().then_some((place, is_in_charge));
+        let fetched = early.unwrap_or_else(|| line.fetch(number, &self.limiter, &mut waker));
+        if fetched.is_ready() {
+            *place = None;
+        }
+        let polled = fetched.is_pending().then_some((number, is_in_charge));
         let next = line.mind_time(now, &self.limiter, polled, &mut news);
         self.unlock(line);
+        drop(waker);
         news.tell();
         if !is_all {
             self.let_all_go();
@@ -238,15 +267,16 @@ macro_rules! points_to_waitable {
 
             fn enter(
                 &self,
+                place: &mut Option<u32>,
                 now: Nanos,
                 cost: W::Cost,
                 deadline: Option<Nanos>,
                 waker: &Waker,
             ) -> Result<Entered<W>, W::Denial> {
-                (**self).enter(now, cost, deadline, waker)
+                (**self).enter(place, now, cost, deadline, waker)
             }
 
-            fn look(&self, place: u32, is_in_charge: bool, waker: &Waker) -> Looked<Answer<W>> {
+            fn look(&self, place: &mut Option<u32>, is_in_charge: bool, waker: &Waker) -> Looked<Answer<W>> {
                 (**self).look(place, is_in_charge, waker)
             }
 

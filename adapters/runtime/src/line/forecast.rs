@@ -29,10 +29,28 @@ impl<S: Room, L: Grantor> Line<S, L> {
         }
     }
 
-    /// The reading at which a waiter of `cost` that comes now goes if nobody ahead leaves.
-    pub(crate) fn expected(&self, now: Nanos, grantor: &L, cost: L::Cost) -> Result<Nanos, L::Denial> {
-        never(grantor, now, cost)?;
-        Ok(grantor.earliest_at(now, self.with_those_ahead(cost)).unwrap_or(now))
+    /// What one is told that does not wait behind those who do: when it would go if nobody ahead leaves.
+    pub(crate) fn denial_behind(&self, now: Nanos, grantor: &L, cost: L::Cost) -> L::Denial {
+        match never(grantor, now, cost) {
+            Err(denial) => denial,
+            Ok(()) => self.denial_of(now, grantor, self.with_those_ahead(cost)),
+        }
+    }
+
+    /// What is told of a turn that comes once `total` could be taken.
+    fn denial_of(&self, now: Nanos, grantor: &L, total: Total<L>) -> L::Denial {
+        let of_head = self.head_cost().and_then(|cost| grantor.peek_hold_at(now, cost).err()).map(Into::into);
+        let denied = match (grantor.earliest_at(now, total), of_head) {
+            // No clock knows, of anybody or of the one that goes first.
+            (None, _) | (_, Some(Denied::ConcurrencyLimited)) => Denied::ConcurrencyLimited,
+            (Some(turn), of_head) => {
+                // The head's own turn is known best, and others have to wait for that.
+                let of_head = of_head.and_then(|denied: Denied| denied.retry_after()).unwrap_or(Duration::ZERO);
+                let retry_after = turn.saturating_duration_since(now).max(of_head).max(Duration::from_nanos(1));
+                Denied::RateLimited { retry_after }
+            }
+        };
+        grantor.denial(now, total, denied)
     }
 
     /// What a waiter of `cost` that comes now and those ahead of it ask for.
@@ -55,17 +73,16 @@ impl<S: Room, L: Grantor> Line<S, L> {
         let cost = self.cost(number);
         // It is counted among those who wait until it has been told.
         let total = if self.is_newest_first { with(L::Cost::OF_NONE, cost) } else { self.waiting };
-        let turn = grantor.earliest_at(now, total).unwrap_or(now);
+        let behind = self.denial_of(now, grantor, total);
         let Err(own) = grantor.peek_hold_at(now, cost) else {
-            // It is free, or others wait for it, or no clock knows when it will be.
-            let retry_after = turn.saturating_duration_since(now).max(Duration::from_nanos(1));
-            return grantor.denial(now, total, Denied::RateLimited { retry_after });
+            // It is free, and others wait for it.
+            return behind;
         };
-        match own.into() {
-            Denied::RateLimited { retry_after } if now.saturating_add(retry_after) < turn => {
-                let retry_after = turn.saturating_duration_since(now);
-                grantor.denial(now, total, Denied::RateLimited { retry_after })
+        match (own.into(), behind.into()) {
+            (Denied::RateLimited { retry_after: own }, Denied::RateLimited { retry_after: longer }) if own < longer => {
+                behind
             }
+            (Denied::RateLimited { .. }, Denied::ConcurrencyLimited) => behind,
             _ => own,
         }
     }

@@ -39,8 +39,8 @@ pub(crate) struct Line<S: Room, L: Grantor + ?Sized> {
     patient: Total<L>,
     /// Nobody who waits asks for more at any level. It comes down only when nobody waits or when all were looked at.
     largest: L::Cost,
-    /// Who is in charge of time, and when it looks next; `None` while it has been woken to find that out.
-    timed: Option<(Ticket, Nanos)>,
+    /// Who is in charge of time, for which head, and when it looks next. `None` where nobody is.
+    timed: Option<Timed>,
     /// How many have not fetched what is held for them, is not refilled and is to be kept; and a reading before which none of it was
     /// granted.
     held: usize,
@@ -52,6 +52,14 @@ pub(crate) struct Line<S: Room, L: Grantor + ?Sized> {
 }
 
 type PlaceOf<L> = Place<<L as Grantor>::Cost, Result<<L as Grantor>::Grant, <L as Grantor>::Denial>>;
+
+/// Somebody in charge of time.
+struct Timed {
+    /// Whose place it is that sleeps, or was woken to.
+    minder: u32,
+    head: Ticket,
+    at: Nanos,
+}
 
 /// What a waiter does next.
 pub(crate) enum Next {
@@ -259,32 +267,39 @@ impl<S: Room, L: Grantor> Line<S, L> {
         let number = self.queue.payload(head).copied();
         // Where no clock knows, it may be because of what is held for one that never comes for it.
         let next = next.or_else(|| self.stuck_at());
-        if polled.is_some_and(|(polled, is_in_charge)| is_in_charge || number == Some(polled)) {
-            self.timed = next.map(|at| (head, at));
+        if let Some((minder, _)) = polled.filter(|(polled, is_in_charge)| *is_in_charge || number == Some(*polled)) {
+            self.timed = next.map(|at| Timed { minder, head, at });
             return next.map_or(Next::Woken, Next::Until);
         }
-        let Some(next) = next else { return Next::Woken };
-        let is_minded = self.timed.is_some_and(|(ticket, at)| ticket == head && at <= next);
+        let (Some(at), Some(number)) = (next, number) else { return Next::Woken };
+        let is_minded = self.timed.as_ref().is_some_and(|timed| timed.head == head && timed.at <= at);
         if !is_minded {
-            self.timed = Some((head, next));
-            if let Some(Place::Waiting { waker, .. }) = number.and_then(|number| self.places.get_mut(number)) {
+            self.timed = Some(Timed { minder: number, head, at });
+            if let Some(Place::Waiting { waker, .. }) = self.places.get_mut(number) {
                 news.wake(waker.take());
             }
         }
         Next::Woken
     }
 
+    /// Whoever has this place minds the time no longer, if it did: it is told, or leaves.
+    fn minds_no_longer(&mut self, number: u32) {
+        if self.timed.as_ref().is_some_and(|timed| timed.minder == number) {
+            self.timed = None;
+        }
+    }
+
     pub(crate) fn is_over(&self, number: u32) -> bool {
         matches!(self.places.get(number), Some(Place::Over { .. }))
     }
 
-    /// Fetches the answer, and keeps what was granted unless it is to be held; or leaves a waker for it.
-    pub(crate) fn fetch(&mut self, number: u32, grantor: &L, current: &Waker) -> Poll<Fetched<L>> {
+    /// Fetches the answer, and keeps what was granted unless it is to be held; or leaves `current` to be woken for it, in exchange for
+    /// the waker of before: that may run code of its executor when it is dropped, and so is not dropped here.
+    pub(crate) fn fetch(&mut self, number: u32, grantor: &L, current: &mut Option<Waker>) -> Poll<Fetched<L>> {
         match self.places.get_mut(number) {
             Some(Place::Waiting { waker, .. }) => {
-                match waker {
-                    Some(waker) if waker.will_wake(current) => {}
-                    _ => *waker = Some(current.clone()),
+                if current.is_some() {
+                    core::mem::swap(waker, current);
                 }
                 Poll::Pending
             }
@@ -304,18 +319,19 @@ impl<S: Room, L: Grantor> Line<S, L> {
         }
     }
 
-    /// Gives up a place, and returns what its waiter was granted and has not fetched.
-    pub(crate) fn leave(&mut self, number: u32) -> Option<Unfetched<L>> {
+    /// Gives up a place, and returns what its waiter was granted and has not fetched, or the waker that it left.
+    pub(crate) fn leave(&mut self, number: u32) -> (Option<Unfetched<L>>, Option<Waker>) {
         match self.free_place(number) {
-            Place::Waiting { ticket, wish, .. } => {
+            Place::Waiting { ticket, wish, waker } => {
                 self.queue.cancel(ticket);
                 self.waits_no_longer(wish);
-                None
+                (None, waker)
             }
             Place::Over { at, wish: Wish { cost, hold, .. }, answer } => {
-                answer.ok().map(|grant| Unfetched { at, cost, grant, is_kept: hold == Hold::Kept })
+                let unfetched = |grant| Unfetched { at, cost, grant, is_kept: hold == Hold::Kept };
+                (answer.ok().map(unfetched), None)
             }
-            Place::Free(_) => None,
+            Place::Free(_) => (None, None),
         }
     }
 
@@ -342,6 +358,7 @@ impl<S: Room, L: Grantor> Line<S, L> {
         }
         *place = Place::Over { at, wish, answer };
         self.waits_no_longer(wish);
+        self.minds_no_longer(number);
     }
 
     fn waits_no_longer(&mut self, wish: Wish<L::Cost>) {
@@ -362,6 +379,7 @@ impl<S: Room, L: Grantor> Line<S, L> {
         let was = core::mem::replace(place, Place::Free(self.free));
         self.free = Some(number);
         self.taken -= 1;
+        self.minds_no_longer(number);
         let is_unkept = matches!(was, Place::Over { wish: Wish { hold: Hold::UntilFetched, .. }, answer: Ok(_), .. });
         if L::HELD_IS_NOT_REFILLED && is_unkept {
             self.held -= 1;
