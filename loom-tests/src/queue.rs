@@ -13,7 +13,7 @@ use sluicegate_core::{
     AdjustableBucket, Admitted, Clock, ConcurrencyLimit, Denied, Limit, Limiter, PER_SECOND, Quota, Rate, TokenBucket,
 };
 use sluicegate_runtime::{
-    Grantor, Growing, ManualRuntime, Permits, Queued, WaitOptions, WaitedPermit, WaitedReservation,
+    Grantor, Growing, ManualRuntime, Queued, QueuedPermits, WaitOptions, WaitedPermit, WaitedReservation,
 };
 
 use crate::lock::ModelMutex;
@@ -202,14 +202,16 @@ where
 
 /// A [`Queued`] [`ConcurrencyLimit`].
 #[derive(Debug)]
-pub struct RuntimePermits(Arc<Queued<Permits, Time, ModelMutex, Growing>>);
+pub struct RuntimePermits(Arc<QueuedPermits<Time, ModelMutex, Growing>>);
 
 impl Queue for RuntimePermits {
-    type Held = WaitedPermit<Arc<Queued<Permits, Time, ModelMutex, Growing>>>;
+    type Held = WaitedPermit<Arc<QueuedPermits<Time, ModelMutex, Growing>>>;
 
     fn with(limit: u64, ways: Ways) -> Self {
         let limit = ConcurrencyLimit::new(limit.try_into().expect("a few permits"));
-        Self(used(Queued::new(limit.into(), Time::new(), options(ways))))
+        let limiter = QueuedPermits::new(limit, Time::new(), options(ways));
+        promise!(limiter.waiters() == 0 && limiter.runtime().sleepers() == 0, "nobody waits yet");
+        Self(Arc::new(limiter))
     }
 
     fn try_acquire(&self, cost: u64) -> Option<Self::Held> {

@@ -16,7 +16,7 @@ use sluicegate_core::{KeyedOptions, KeyedTokenBucket};
 use crate::keyed::QueuedKeyed;
 use crate::options::WaitOptions;
 #[cfg(feature = "alloc")]
-use crate::permits::Permits;
+use crate::permits::QueuedPermits;
 use crate::queued::Queued;
 use crate::room::Room;
 use crate::runtime::Runtime;
@@ -116,7 +116,7 @@ impl<R: Runtime + Default, M: RawMutex, S: Room>
 }
 
 #[cfg(feature = "alloc")]
-impl<R: Runtime + Default, M: RawMutex, S: Room> Queued<Permits, R, M, S> {
+impl<R: Runtime + Default, M: RawMutex, S: Room> QueuedPermits<R, M, S> {
     /// One that lets up to `limit` be in use at once, with [`WaitOptions::new`].
     pub fn of(limit: u32) -> Self {
         Self::with_options(limit, WaitOptions::new())
@@ -124,7 +124,7 @@ impl<R: Runtime + Default, M: RawMutex, S: Room> Queued<Permits, R, M, S> {
 
     /// As [`of`](Self::of), and says how it treats those who wait.
     pub fn with_options(limit: u32, options: WaitOptions) -> Self {
-        Self::new(ConcurrencyLimit::new(limit).into(), R::default(), options)
+        Self::new(ConcurrencyLimit::new(limit), R::default(), options)
     }
 }
 

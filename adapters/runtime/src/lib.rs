@@ -78,7 +78,10 @@ pub use names::GrowingSlidingLog;
 pub use options::WaitOptions;
 pub use paced::{Pace, Paced, Pacer};
 #[cfg(feature = "alloc")]
-pub use permits::{AcquirePermit, Permits, Released, WaitedPermit};
+#[doc(hidden)]
+pub use permits::LineOf;
+#[cfg(feature = "alloc")]
+pub use permits::{AcquirePermit, QueuedPermits, Released, WaitedPermit};
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 pub use queued::Queued;
 #[cfg(any(feature = "alloc", feature = "heapless"))]

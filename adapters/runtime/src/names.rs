@@ -48,7 +48,7 @@ macro_rules! limiters {
             $crate::Queued<$crate::sluicegate_core::SlidingCounter<()>, $runtime, $lock, $crate::Growing>;
 
         /// A limit of what is in use at once, whose permits are waited for in order; made by `ConcurrencyLimit::of(limit)`.
-        pub type ConcurrencyLimit = $crate::Queued<$crate::Permits, $runtime, $lock, $crate::Growing>;
+        pub type ConcurrencyLimit = $crate::QueuedPermits<$runtime, $lock, $crate::Growing>;
 
         /// Departures at a constant rate; made by `LeakyBucket::of(pacing)`.
         pub type LeakyBucket = $crate::Paced<$runtime>;

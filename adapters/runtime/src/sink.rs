@@ -38,7 +38,7 @@ pin_project! {
     }
 }
 
-impl<T, W: Waitable<Cost = u64> + Clone> LimitedSink<T, W> {
+impl<T, W: Waitable<Cost = u64, Grant: Copy> + Clone> LimitedSink<T, W> {
     /// Each item takes 1 from `limiter` before `sink` is given it.
     ///
     /// `limiter` is a reference to a [`Queued`](crate::Queued) limiter, or an `Arc` of one.
@@ -47,7 +47,7 @@ impl<T, W: Waitable<Cost = u64> + Clone> LimitedSink<T, W> {
     }
 }
 
-impl<T, W: Waitable + Clone> LimitedSink<T, W> {
+impl<T, W: Waitable<Grant: Copy> + Clone> LimitedSink<T, W> {
     /// Each item takes `cost` from `limiter` before `sink` is given it. It is the same for all, because a sink says that it is ready
     /// before it has seen the item.
     pub fn with_cost(sink: T, limiter: W, cost: W::Cost) -> Self {
@@ -82,7 +82,7 @@ impl<E: core::error::Error + 'static, D: core::error::Error + 'static> core::err
     }
 }
 
-impl<I, T: Sink<I>, W: Waitable + Clone> Sink<I> for LimitedSink<T, W> {
+impl<I, T: Sink<I>, W: Waitable<Grant: Copy> + Clone> Sink<I> for LimitedSink<T, W> {
     type Error = SinkError<T::Error, W::Denial>;
 
     fn poll_ready(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {

@@ -62,7 +62,7 @@ pin_project! {
 /// ```
 pub trait LimitStream: Stream + Sized {
     /// Each item takes 1 from `limiter` before it is passed on: see [`limit_by_cost`](Self::limit_by_cost).
-    fn limit_by<W: Waitable<Cost = u64> + Clone>(self, limiter: W) -> Limited<Self, W> {
+    fn limit_by<W: Waitable<Cost = u64, Grant: Copy> + Clone>(self, limiter: W) -> Limited<Self, W> {
         self.limit_by_cost(limiter, |_| 1)
     }
 
@@ -73,7 +73,7 @@ pub trait LimitStream: Stream + Sized {
     /// level. It is asked once there is an item, so a stream that is idle takes nothing; items wait in line with everybody else.
     fn limit_by_cost<W, F>(self, limiter: W, cost_of: F) -> Limited<Self, W, F>
     where
-        W: Waitable + Clone,
+        W: Waitable<Grant: Copy> + Clone,
         F: FnMut(&Self::Item) -> W::Cost,
     {
         Limited { stream: self, limiter, cost_of, item: None, acquire: None }
@@ -106,7 +106,7 @@ impl<I: fmt::Debug, D: core::error::Error + 'static> core::error::Error for Refu
 impl<T, W, F> Stream for Limited<T, W, F>
 where
     T: Stream,
-    W: Waitable + Clone,
+    W: Waitable<Grant: Copy> + Clone,
     F: FnMut(&T::Item) -> W::Cost,
 {
     type Item = Result<T::Item, Refused<T::Item, W::Denial>>;

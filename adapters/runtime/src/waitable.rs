@@ -242,58 +242,67 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
     }
 }
 
-/// Forwards through a pointer, whichever method is asked.
-macro_rules! points_to_waitable {
-    ($pointer:ty) => {
-        impl<W: Waitable + ?Sized> Waitable for $pointer {
-            type Cost = W::Cost;
-            type Grant = W::Grant;
-            type Denial = W::Denial;
-            type Runtime = W::Runtime;
+/// Forwards to another, whichever method is asked.
+macro_rules! forwards_to_waitable {
+    ([$($generics:tt)*] $type:ty, $target:ty, |$this:ident| $to:expr) => {
+        impl<$($generics)*> Waitable for $type {
+            type Cost = <$target as Waitable>::Cost;
+            type Grant = <$target as Waitable>::Grant;
+            type Denial = <$target as Waitable>::Denial;
+            type Runtime = <$target as Waitable>::Runtime;
 
             #[inline]
-            fn runtime(&self) -> &W::Runtime {
-                (**self).runtime()
+            fn runtime(&self) -> &Self::Runtime {
+                let $this = self;
+                ($to).runtime()
             }
 
             fn relief(&self) -> Option<Duration> {
-                (**self).relief()
+                let $this = self;
+                ($to).relief()
             }
 
             #[inline(always)]
-            fn take_unless_others_wait(&self, cost: W::Cost) -> Option<Answer<W>> {
-                (**self).take_unless_others_wait(cost)
+            fn take_unless_others_wait(&self, cost: Self::Cost) -> Option<Answer<Self>> {
+                let $this = self;
+                ($to).take_unless_others_wait(cost)
             }
 
             fn enter(
                 &self,
                 place: &mut Option<u32>,
                 now: Nanos,
-                cost: W::Cost,
+                cost: Self::Cost,
                 deadline: Option<Nanos>,
                 waker: &Waker,
-            ) -> Result<Entered<W>, W::Denial> {
-                (**self).enter(place, now, cost, deadline, waker)
+            ) -> Result<Entered<Self>, Self::Denial> {
+                let $this = self;
+                ($to).enter(place, now, cost, deadline, waker)
             }
 
-            fn look(&self, place: &mut Option<u32>, is_in_charge: bool, waker: &Waker) -> Looked<Answer<W>> {
-                (**self).look(place, is_in_charge, waker)
+            fn look(&self, place: &mut Option<u32>, is_in_charge: bool, waker: &Waker) -> Looked<Answer<Self>> {
+                let $this = self;
+                ($to).look(place, is_in_charge, waker)
             }
 
             fn leave(&self, place: u32) {
-                (**self).leave(place);
+                let $this = self;
+                ($to).leave(place);
             }
 
-            fn give_back(&self, cost: W::Cost, grant: W::Grant) {
-                (**self).give_back(cost, grant);
+            fn give_back(&self, cost: Self::Cost, grant: Self::Grant) {
+                let $this = self;
+                Waitable::give_back($to, cost, grant);
             }
         }
     };
 }
 
-points_to_waitable!(&W);
+forwards_to_waitable!([W: Waitable + ?Sized] &W, W, |this| &**this);
 #[cfg(feature = "alloc")]
-points_to_waitable!(alloc::sync::Arc<W>);
+forwards_to_waitable!([W: Waitable + ?Sized] alloc::sync::Arc<W>, W, |this| &**this);
+#[cfg(feature = "alloc")]
+forwards_to_waitable!([Q: crate::permits::Released] crate::permits::LineOf<Q>, Q::Line, |this| this.0.line());
 
 mod sealed {
     use super::{Queued, Room};
@@ -307,4 +316,6 @@ mod sealed {
     impl<T: crate::Store, R: crate::Runtime + Clone, M: lock_api::RawMutex> Sealed for crate::KeyWaiter<T, R, M> {}
     #[cfg(feature = "alloc")]
     impl<W: Sealed + ?Sized> Sealed for alloc::sync::Arc<W> {}
+    #[cfg(feature = "alloc")]
+    impl<Q> Sealed for crate::permits::LineOf<Q> {}
 }

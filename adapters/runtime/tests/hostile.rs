@@ -9,12 +9,13 @@ mod support;
 use alloc::sync::Arc;
 use alloc::task::Wake;
 use core::future::Future;
+use core::panic::AssertUnwindSafe;
 use core::pin::Pin;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use std::hash::RandomState;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::catch_unwind;
 use std::sync::OnceLock;
 
 use parking_lot::{RawMutex, RawRwLock};

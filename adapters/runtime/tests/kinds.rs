@@ -18,17 +18,17 @@ use futures_sink::Sink;
 use parking_lot::{RawMutex, RawRwLock};
 use sluicegate_runtime::{
     Clock, ConcurrencyLimit, Denied, Growing, Inheritance, KeyedTokenBucket, LimitStream, LimitedSink, ManualClock,
-    ManualRuntime, Nanos, PER_SECOND, Paced, Pacing, Permits, Queued, QueuedKeyed, Rate, Refused, SetTierError, Tier,
-    Tiers, TokenBucket, WaitOptions, quota,
+    ManualRuntime, Nanos, PER_SECOND, Paced, Pacing, Queued, QueuedKeyed, QueuedPermits, Rate, Refused, SetTierError,
+    Tier, Tiers, TokenBucket, WaitOptions, quota,
 };
 use support::Waiter;
 
 type Time = ManualRuntime<RawMutex>;
-type InFlight = Queued<Permits, Time, RawMutex, Growing>;
+type InFlight = QueuedPermits<Time, RawMutex, Growing>;
 
 fn in_flight(limit: u32) -> (Arc<InFlight>, Time) {
     let time = Time::new();
-    (Arc::new(InFlight::new(ConcurrencyLimit::new(limit).into(), time.clone(), WaitOptions::new())), time)
+    (Arc::new(InFlight::new(ConcurrencyLimit::new(limit), time.clone(), WaitOptions::new())), time)
 }
 
 #[test]

@@ -52,8 +52,8 @@ pub use sluicegate_runtime::QueuedKeyed;
 /// What waits share on threads and on executors.
 #[cfg(feature = "wait")]
 pub use sluicegate_runtime::{
-    self, Acquire, Costs, Grantor, Growing, ManualRuntime, Pace, Paced, Permits, Queued, Reserve, Reserving, Runtime,
-    WaitOptions, WaitedPermit, WaitedReservation,
+    self, Acquire, Costs, Grantor, Growing, ManualRuntime, Pace, Paced, Queued, QueuedPermits, Reserve, Reserving,
+    Runtime, WaitOptions, WaitedPermit, WaitedReservation,
 };
 pub use thread_shard::ThreadShard;
 #[cfg(feature = "tsc")]

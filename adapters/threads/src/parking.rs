@@ -138,7 +138,7 @@ pub type WaitingAdjustableBucket =
     Queued<sluicegate_core::AdjustableBucket<()>, ThreadTime, parking_lot::RawMutex, Growing>;
 
 /// A limit of what is in use whose permits threads can wait for, in order.
-pub type WaitingConcurrencyLimit = Queued<sluicegate_runtime::Permits, ThreadTime, parking_lot::RawMutex, Growing>;
+pub type WaitingConcurrencyLimit = sluicegate_runtime::QueuedPermits<ThreadTime, parking_lot::RawMutex, Growing>;
 
 /// At most so much in any interval of one length, which threads can wait for, in order; made by `WaitingSlidingLog::of(rate)`.
 pub type WaitingSlidingLog =

@@ -79,7 +79,7 @@ fn a17_two_hundred_threads_take_exactly_the_limit() {
 #[test]
 fn c17_permits_pass_from_thread_to_thread() {
     let limit =
-        WaitingConcurrencyLimit::new(ConcurrencyLimit::new(2).into(), ThreadTime::default(), WaitOptions::new());
+        WaitingConcurrencyLimit::new(ConcurrencyLimit::new(2), ThreadTime::default(), WaitOptions::new());
     let most = Mutex::new((0_u32, 0_u32));
     thread::scope(|scope| {
         for _ in 0..16 {

@@ -5,17 +5,17 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
 
 use sluicegate_runtime::{
-    Clock, ConcurrencyLimit, Denied, PER_SECOND, Paced, Pacing, Permits, Queued, Rate, Runtime, WaitOptions, quota,
+    Clock, ConcurrencyLimit, Denied, PER_SECOND, Paced, Pacing, QueuedPermits, Rate, Runtime, WaitOptions, quota,
 };
 
 use crate::executor::Executor;
-use crate::limiters::{Waited, bucket, is_rate_limited};
+use crate::limiters::{bucket, is_rate_limited};
 use crate::tasks::{assert_on_time, at_once, settle, start, unless};
 
-type InFlight<E> = Waited<E, Permits>;
+type InFlight<E> = Arc<QueuedPermits<<E as Executor>::Runtime, <E as Executor>::Lock, <E as Executor>::Room>>;
 
 fn in_flight<E: Executor>(runtime: &E::Runtime, limit: u32) -> InFlight<E> {
-    Arc::new(Queued::new(ConcurrencyLimit::new(limit).into(), runtime.clone(), WaitOptions::new()))
+    Arc::new(QueuedPermits::new(ConcurrencyLimit::new(limit), runtime.clone(), WaitOptions::new()))
 }
 
 /// It queues up to its bound, and goes at even distances; beyond the bound it is refused at once.
