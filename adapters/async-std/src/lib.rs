@@ -15,15 +15,14 @@ pub use sluicegate_runtime::*;
 pub use sluicegate_threads::SeededState;
 pub use sluicegate_threads::{OsClock, ThreadShard, shards_for_this_machine};
 
-sluicegate_runtime::limiters!(AsyncStdRuntime, parking_lot::RawMutex);
+/// The lock around those who wait, for [`Queued`] limiters of your own.
+pub type Lock = parking_lot::RawMutex;
+
+sluicegate_runtime::limiters!(AsyncStdRuntime, Lock);
 
 /// A window for a limit that many cores share; [`sharded_window`] makes one.
-pub type ShardedWindow = Queued<
-    sluicegate_core::ShardedWindow<Box<[Shard]>, (), ThreadShard>,
-    AsyncStdRuntime,
-    parking_lot::RawMutex,
-    Growing,
->;
+pub type ShardedWindow =
+    Queued<sluicegate_core::ShardedWindow<Box<[Shard]>, (), ThreadShard>, AsyncStdRuntime, Lock, Growing>;
 
 /// A window of `limit` with [`shards_for_this_machine`].
 ///
@@ -55,11 +54,8 @@ where
 /// assert!(logins.try_acquire(&"grace".into(), 1).is_ok());
 /// ```
 #[cfg(feature = "keyed")]
-pub type KeyedTokenBucket<K, S = SeededState> = QueuedKeyed<
-    sluicegate_core::KeyedTokenBucket<K, parking_lot::RawRwLock, S, ()>,
-    AsyncStdRuntime,
-    parking_lot::RawMutex,
->;
+pub type KeyedTokenBucket<K, S = SeededState> =
+    QueuedKeyed<sluicegate_core::KeyedTokenBucket<K, parking_lot::RawRwLock, S, ()>, AsyncStdRuntime, Lock>;
 
 /// The operating system's monotonic clock, async-io's timer and async-std's spawn.
 ///

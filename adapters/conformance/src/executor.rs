@@ -5,7 +5,7 @@ use core::future::Future;
 use core::time::Duration;
 
 use lock_api::RawMutex;
-use sluicegate_runtime::{ConcurrencyLimit, Decision, Denied, Permit, Room, Runtime, Spawn};
+use sluicegate_runtime::{Admitted, ConcurrencyLimit, Decision, Denied, DeniedBy, Permit, Room, Runtime, Spawn};
 
 /// An executor, in virtual time.
 pub trait Executor {
@@ -29,13 +29,16 @@ pub trait Executor {
 
 /// Room for those who wait for what the cases share between threads.
 pub trait SharedRoom:
-    Room<Slots: Send, Places<u64, Decision>: Send> + Room<Places<u64, Result<Permit<Arc<ConcurrencyLimit>>, Denied>>: Send>
+    Room<Slots: Send, Places<u64, Decision>: Send>
+    + Room<Places<u64, Result<Permit<Arc<ConcurrencyLimit>>, Denied>>: Send>
+    + Room<Places<[u64; 2], Result<[Admitted; 2], DeniedBy>>: Send>
 {
 }
 
 impl<S> SharedRoom for S where
     S: Room<Slots: Send, Places<u64, Decision>: Send>
         + Room<Places<u64, Result<Permit<Arc<ConcurrencyLimit>>, Denied>>: Send>
+        + Room<Places<[u64; 2], Result<[Admitted; 2], DeniedBy>>: Send>
 {
 }
 
@@ -75,6 +78,7 @@ macro_rules! suite {
             b06_who_leaves_a_key_lets_those_behind_move_up
             b06_who_panics_gives_its_place_up
             b06_who_times_out_lets_those_behind_move_up
+            b06_who_waits_for_a_reservation_and_is_dropped_holds_nothing
             b06_who_was_granted_and_is_dropped_passes_it_on
             b07_a_large_head_is_not_overtaken
             b07_the_newest_goes_first_if_so_chosen
@@ -105,9 +109,12 @@ macro_rules! suite {
             c08_waiters_see_a_change_of_rate_at_once
             c08_waiters_see_a_larger_limit_at_once
             c08_waiters_see_a_limit_below_their_cost_at_once
+            c09_a_hierarchy_is_waited_for_as_a_whole
+            c09_who_waits_for_a_hierarchy_and_is_dropped_takes_nothing_at_any_level
             c17_a_permit_that_nobody_fetches_goes_to_the_next
             c17_a_timeout_ends_the_wait_for_a_permit
             c17_permits_compose_with_tokens_and_go_in_order
+            d02_what_a_reservation_did_not_need_goes_to_who_waits_at_once
             d02_what_is_given_back_goes_to_who_waits_at_once
             d03_no_more_keys_are_waited_for_than_may
             d04_an_hour_is_waited_in_no_time

@@ -3,12 +3,17 @@
 #[cfg(feature = "alloc")]
 use alloc::boxed::Box;
 #[cfg(feature = "alloc")]
+use alloc::sync::Arc;
+#[cfg(feature = "alloc")]
 use core::num::NonZeroUsize;
 
 use lock_api::RawMutex;
 use sluicegate_core::{AdjustableBucket, Limit, QuotaError, SlidingCounter, TokenBucket, WindowLimit};
 #[cfg(feature = "alloc")]
-use sluicegate_core::{ConcurrencyLimit, Shard, ShardId, ShardedWindow, SharedSlidingLog, SlidingLog};
+use sluicegate_core::{
+    ConcurrencyLimit, DuplicateLevel, Holding, Level, OwnedHierarchy, Shard, ShardId, ShardedWindow, SharedSlidingLog,
+    SlidingLog,
+};
 #[cfg(feature = "keyed")]
 use sluicegate_core::{KeyedOptions, KeyedTokenBucket};
 
@@ -125,6 +130,28 @@ impl<R: Runtime + Default, M: RawMutex, S: Room> QueuedPermits<R, M, S> {
     /// As [`of`](Self::of), and says how it treats those who wait.
     pub fn with_options(limit: u32, options: WaitOptions) -> Self {
         Self::new(ConcurrencyLimit::new(limit), R::default(), options)
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl<const N: usize, R: Runtime + Default, M: RawMutex, S: Room> Queued<OwnedHierarchy<N>, R, M, S> {
+    /// One for `levels` from the outermost inwards, which others may share, with [`WaitOptions::new`].
+    ///
+    /// # Errors
+    /// [`DuplicateLevel`].
+    pub fn of(levels: [Arc<Level<dyn Holding + Send + Sync>>; N]) -> Result<Self, DuplicateLevel> {
+        Self::with_options(levels, WaitOptions::new())
+    }
+
+    /// As [`of`](Self::of), and says how it treats those who wait.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub fn with_options(
+        levels: [Arc<Level<dyn Holding + Send + Sync>>; N],
+        options: WaitOptions,
+    ) -> Result<Self, DuplicateLevel> {
+        Ok(Self::new(OwnedHierarchy::new(levels)?, R::default(), options))
     }
 }
 

@@ -4,7 +4,7 @@
 /// can.
 ///
 /// It takes a [`Runtime`](crate::Runtime) that is `Default` and a lock of [`lock_api`](https://docs.rs/lock_api), and defines
-/// `TokenBucket`, `AdjustableBucket`, `SlidingCounter`, `SlidingLog`, `ConcurrencyLimit` and `LeakyBucket`.
+/// `TokenBucket`, `AdjustableBucket`, `SlidingCounter`, `SlidingLog`, `ConcurrencyLimit`, `LeakyBucket` and `WaitedHierarchy`.
 ///
 /// ```
 /// # use core::future::{Ready, ready};
@@ -49,6 +49,10 @@ macro_rules! limiters {
 
         /// A limit of what is in use at once, whose permits are waited for in order; made by `ConcurrencyLimit::of(limit)`.
         pub type ConcurrencyLimit = $crate::QueuedPermits<$runtime, $lock, $crate::Growing>;
+
+        /// What every one of `N` levels admits, waited for as a whole with a cost for each; made by `WaitedHierarchy::of(levels)`.
+        pub type WaitedHierarchy<const N: usize> =
+            $crate::Queued<$crate::OwnedHierarchy<N>, $runtime, $lock, $crate::Growing>;
 
         /// Departures at a constant rate; made by `LeakyBucket::of(pacing)`.
         pub type LeakyBucket = $crate::Paced<$runtime>;

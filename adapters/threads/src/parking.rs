@@ -2,12 +2,14 @@
 
 use alloc::sync::Arc;
 use alloc::task::Wake;
-use core::cell::Cell;
+use core::cell::RefCell;
 use core::future::Future;
 use core::pin::{Pin, pin};
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::task::{Context, Poll, Waker};
+use core::time::Duration;
 use std::thread::{self, Thread};
+use std::time::Instant;
 
 use sluicegate_runtime::{Growing, Queued, Runtime};
 
@@ -33,38 +35,96 @@ impl<C: Clock> Clock for ThreadTime<C> {
     }
 }
 
-impl<C: Clock + Clone> Runtime for ThreadTime<C> {
+impl<C: Clock + Clone + Unpin> Runtime for ThreadTime<C> {
     type Sleep = ParkUntil<C>;
 
     #[inline]
     fn sleep_until(&self, at: Nanos) -> ParkUntil<C> {
-        ParkUntil { clock: self.0.clone(), at }
+        ParkUntil { clock: self.0.clone(), at, number: None }
     }
 }
 
 /// Parks the thread that waits for it until its clock reads so much.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct ParkUntil<C> {
     clock: C,
     at: Nanos,
+    /// Its number among the sleeps of the process, once it was polled.
+    number: Option<u64>,
 }
 
-impl<C: Clock> Future for ParkUntil<C> {
+impl<C: Clock + Unpin> Future for ParkUntil<C> {
     type Output = ();
 
-    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let left = self.at.saturating_duration_since(self.clock.now());
         if left.is_zero() {
+            self.forget();
             return Poll::Ready(());
         }
-        NEXT.with(|next| next.set(Some(next.get().map_or(left, |other| left.min(other)))));
+        let number = *self.number.get_or_insert_with(|| NUMBERS.fetch_add(1, Ordering::Relaxed));
+        // A thread cannot be parked for longer than the system's clock reaches.
+        let until = Instant::now() + left.min(LONGEST_PARK);
+        let waker = context.waker().clone();
+        let replaced = SLEEPS.with(|sleeps| {
+            let mut sleeps = sleeps.borrow_mut();
+            let replaced =
+                sleeps.iter().position(|sleep| sleep.number == number).map(|place| sleeps.swap_remove(place));
+            sleeps.push(Asleep { number, until, waker });
+            replaced
+        });
+        drop(replaced);
         Poll::Pending
     }
 }
 
+impl<C> ParkUntil<C> {
+    /// If it is dropped on another thread than it was polled on last, that one is woken once for nothing.
+    fn forget(&mut self) {
+        let Some(number) = self.number.take() else { return };
+        // Not while the thread ends, when nobody is parked any more.
+        let forgotten = SLEEPS.try_with(|sleeps| {
+            let mut sleeps = sleeps.borrow_mut();
+            sleeps.iter().position(|sleep| sleep.number == number).map(|place| sleeps.swap_remove(place))
+        });
+        drop(forgotten);
+    }
+}
+
+impl<C> Drop for ParkUntil<C> {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
+/// One that sleeps on this thread.
+struct Asleep {
+    number: u64,
+    until: Instant,
+    waker: Waker,
+}
+
 std::thread_local! {
-    /// How long the thread may be parked at most, as those say whom it has just polled.
-    static NEXT: Cell<Option<core::time::Duration>> = const { Cell::new(None) };
+    static SLEEPS: RefCell<Vec<Asleep>> = const { RefCell::new(Vec::new()) };
+}
+
+static NUMBERS: AtomicU64 = AtomicU64::new(0);
+const LONGEST_PARK: Duration = Duration::from_secs(86_400);
+
+/// When the first on this thread has slept enough.
+fn next_sleep_over() -> Option<Instant> {
+    SLEEPS.with(|sleeps| sleeps.borrow().iter().map(|sleep| sleep.until).min())
+}
+
+/// Wakes all on this thread who have. Each by its own waker, because a future of many parts polls only those that were woken.
+fn wake_sleepers() {
+    let now = Instant::now();
+    while let Some(over) = SLEEPS.with(|sleeps| {
+        let mut sleeps = sleeps.borrow_mut();
+        sleeps.iter().position(|sleep| sleep.until <= now).map(|place| sleeps.swap_remove(place))
+    }) {
+        over.waker.wake();
+    }
 }
 
 /// Waits for a future on a plain thread.
@@ -90,23 +150,19 @@ pub trait Wait: Future + Sized {
         let parked = Arc::new(Parked { thread: thread::current(), is_woken: AtomicBool::new(false) });
         let waker = Waker::from(Arc::clone(&parked));
         let mut context = Context::from_waker(&waker);
-        // One wait may be within another, on one thread.
-        let outer = NEXT.with(Cell::take);
-        let output = loop {
+        loop {
             if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
-                break output;
+                return output;
             }
-            let next = NEXT.with(Cell::take);
             // Acquire, paired with the release in `wake`: what was done before the wake is seen by the next poll.
-            if !parked.is_woken.swap(false, Ordering::Acquire) {
-                match next {
-                    Some(left) => thread::park_timeout(left),
+            while !parked.is_woken.swap(false, Ordering::Acquire) {
+                match next_sleep_over() {
+                    Some(until) => thread::park_timeout(until.saturating_duration_since(Instant::now())),
                     None => thread::park(),
                 }
+                wake_sleepers();
             }
-        };
-        NEXT.with(|next| next.set(outer));
-        output
+        }
     }
 }
 

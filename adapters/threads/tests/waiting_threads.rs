@@ -5,6 +5,11 @@
 extern crate alloc;
 
 use alloc::sync::Arc;
+use alloc::task::Wake;
+use core::future::Future;
+use core::pin::Pin;
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use std::sync::Mutex;
 use std::thread;
@@ -78,8 +83,7 @@ fn a17_two_hundred_threads_take_exactly_the_limit() {
 
 #[test]
 fn c17_permits_pass_from_thread_to_thread() {
-    let limit =
-        WaitingConcurrencyLimit::new(ConcurrencyLimit::new(2), ThreadTime::default(), WaitOptions::new());
+    let limit = WaitingConcurrencyLimit::new(ConcurrencyLimit::new(2), ThreadTime::default(), WaitOptions::new());
     let most = Mutex::new((0_u32, 0_u32));
     thread::scope(|scope| {
         for _ in 0..16 {
@@ -160,4 +164,65 @@ fn a_wait_within_a_wait_keeps_the_outer_ones_time() {
     .wait();
     assert!(time.now() >= at);
     assert_eq!(poll_fn(|_| Poll::Ready(7)).wait(), 7);
+}
+
+/// Polls each of its parts only when that was woken, as the combinators of many futures do.
+struct OnlyWoken<F: Future>(Vec<PartOf<F>>);
+
+/// `None` once it is ready.
+type PartOf<F> = (Option<Pin<Box<F>>>, Arc<Part>);
+
+impl<F: Future> Unpin for OnlyWoken<F> {}
+
+struct Part {
+    is_woken: AtomicBool,
+    whole: Mutex<Option<Waker>>,
+}
+
+impl Wake for Part {
+    fn wake(self: Arc<Self>) {
+        self.is_woken.store(true, Ordering::SeqCst);
+        let whole = self.whole.lock().unwrap().clone();
+        if let Some(whole) = whole {
+            whole.wake();
+        }
+    }
+}
+
+impl<F: Future> OnlyWoken<F> {
+    fn new(parts: impl IntoIterator<Item = F>) -> Self {
+        let part = || Arc::new(Part { is_woken: AtomicBool::new(true), whole: Mutex::new(None) });
+        Self(parts.into_iter().map(|future| (Some(Box::pin(future)), part())).collect())
+    }
+}
+
+impl<F: Future> Future for OnlyWoken<F> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        for (future, part) in &mut self.0 {
+            *part.whole.lock().unwrap() = Some(context.waker().clone());
+            if part.is_woken.swap(false, Ordering::SeqCst) {
+                let waker = Waker::from(Arc::clone(part));
+                let polled = future.as_mut().map(|future| future.as_mut().poll(&mut Context::from_waker(&waker)));
+                if polled.is_some_and(|polled| polled.is_ready()) {
+                    *future = None;
+                }
+            }
+        }
+        if self.0.iter().all(|(future, _)| future.is_none()) { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+#[test]
+fn b05_a_wait_for_many_wakes_each_that_sleeps() {
+    let limiters: Vec<_> = (0..3).map(|_| WaitingTokenBucket::of(quota!("1000/1s burst 1"))).collect();
+    for limiter in &limiters {
+        assert!(limiter.try_acquire(1).is_ok());
+    }
+    // One waits within another's poll as well.
+    let within = async { limiters[0].acquire(1).wait() };
+    assert!(within.wait().is_ok());
+    OnlyWoken::new(limiters.iter().flat_map(|limiter| [limiter.acquire(1), limiter.acquire(1)])).wait();
+    assert!(limiters.iter().all(|limiter| limiter.waiters() == 0));
 }

@@ -13,11 +13,14 @@ pub use sluicegate_runtime::*;
 pub use sluicegate_threads::SeededState;
 pub use sluicegate_threads::{ThreadShard, shards_for_this_machine};
 
-sluicegate_runtime::limiters!(TokioRuntime, parking_lot::RawMutex);
+/// The lock around those who wait, for [`Queued`] limiters of your own.
+pub type Lock = parking_lot::RawMutex;
+
+sluicegate_runtime::limiters!(TokioRuntime, Lock);
 
 /// A window for a limit that many cores share; [`sharded_window`] makes one.
 pub type ShardedWindow =
-    Queued<sluicegate_core::ShardedWindow<Box<[Shard]>, (), ThreadShard>, TokioRuntime, parking_lot::RawMutex, Growing>;
+    Queued<sluicegate_core::ShardedWindow<Box<[Shard]>, (), ThreadShard>, TokioRuntime, Lock, Growing>;
 
 /// A window of `limit` with [`shards_for_this_machine`].
 ///
@@ -49,11 +52,8 @@ where
 /// assert!(logins.try_acquire(&"grace".into(), 1).is_ok());
 /// ```
 #[cfg(feature = "keyed")]
-pub type KeyedTokenBucket<K, S = SeededState> = QueuedKeyed<
-    sluicegate_core::KeyedTokenBucket<K, parking_lot::RawRwLock, S, ()>,
-    TokioRuntime,
-    parking_lot::RawMutex,
->;
+pub type KeyedTokenBucket<K, S = SeededState> =
+    QueuedKeyed<sluicegate_core::KeyedTokenBucket<K, parking_lot::RawRwLock, S, ()>, TokioRuntime, Lock>;
 
 /// Tokio's clock, its timer and its spawn.
 ///
