@@ -28,15 +28,18 @@ use crate::sync::Waiting;
 ///   somebody who is just about to wait.
 /// - *Cancel safety*: a future may be dropped at any moment. It then has taken nothing: what it was granted and has not learnt of
 ///   goes to the next.
-/// - *Nothing idle*: no task is started. Who waits at the head sleeps for all; when nobody waits there is no timer.
+/// - *Nothing idle*: no task is started. Who waits at the head sleeps for all; when nobody waits there is no timer. (Each of the others
+///   also sleeps until long after its turn, which [`WaitOptions::relief`] explains, and that can be left out.)
 /// - *No lock-up*: a waiter that is leaked, or never polled again, takes what its turn gives it, once. Those behind it go at their
-///   turn whenever anybody calls the limiter; and without any call, after twice the wait that they expected and
+///   turn whenever anybody calls the limiter, and before that caller; without any call, after twice the wait that they expected and
 ///   [`WaitOptions::relief`] at most. Where what is granted is held until it is learnt of, as by an
 ///   [`AdjustableBucket`](sluicegate_core::AdjustableBucket), it counts as taken once it was held for that long, and those behind it may wait
 ///   for that long more. A reservation is no such grant: it holds for as long as its owner likes.
 /// - *Wake-ups*: giving back, ending a reservation, changing the limit through this type and closing wake those whom it concerns before
 ///   they return.
-/// - Wakers and observers are called with no lock held.
+/// - Wakers and observers are called, and wakers cloned and dropped, with no lock held.
+/// - *Panics* of an observer or a waker go to whoever called. Everybody else is woken, and the place of a future whose poll panicked
+///   is given up; what it was being told of as granted stays taken.
 ///
 /// # Hierarchies
 ///
