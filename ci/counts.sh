@@ -3,7 +3,15 @@
 # of one compiler: with another this check cannot run. `ci/counts.sh --bless` writes down what is counted now.
 source "$(dirname "$0")/lib.sh"
 
-command -v valgrind >/dev/null || skip "no valgrind, which counts instructions"
+install_valgrind() {
+    local sudo=
+    command -v valgrind >/dev/null && return
+    command -v apt-get >/dev/null || return
+    [ "$(id -u)" = 0 ] || sudo=sudo
+    apt_update && $sudo apt-get install -y -qq --no-install-recommends valgrind >/dev/null
+}
+
+install_valgrind || skip "instruction counts: no valgrind"
 mkdir -p target
 status=0
 # Debug information changes no instruction and takes long to write.
