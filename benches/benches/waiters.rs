@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use peak_alloc::PeakAlloc;
 use sluicegate_benches::keyed::Numbers;
 use sluicegate_benches::{is_measuring, record};
-use sluicegate_tokio::{Clock, TokenBucket, WaitOptions, quota};
+use sluicegate_tokio::{Clock, TokenBucket, quota};
 
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
@@ -69,7 +69,7 @@ fn run(executor: &tokio::runtime::Runtime, waiters: usize, leaving: usize) -> Ou
     executor.block_on(async {
         let served = Arc::new(Mutex::new(Vec::with_capacity(waiters)));
         let mut tasks = Vec::with_capacity(waiters);
-        let bucket = TokenBucket::with_options(quota!("50000/1s burst 50000"), WaitOptions::new().relief(None));
+        let bucket = TokenBucket::of(quota!("50000/1s burst 50000"));
         let before = MEMORY.current_usage();
         let bucket = Arc::new(bucket);
         assert!(bucket.try_acquire(u64::from(BLOCKED) * 2).is_ok());
