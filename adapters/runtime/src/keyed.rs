@@ -26,6 +26,38 @@ use crate::sync::Waiting;
 ///
 /// Each queue is as [`Queued`] says, with the same options for all keys; [`WaitOptions::bound`] holds for each key, and
 /// [`most_keys`](Self::most_keys) for how many are waited for at once. The store's own clock is not read: the runtime's is.
+///
+/// # Cancel safety
+///
+/// As of [`Queued`]: a future that is dropped has taken nothing, and the last of a key takes its queue away.
+///
+/// # Complexity
+///
+/// As the store, and one load, for a key where nobody waits for any; where somebody does, a lookup under the lock of the queues. O(n) of
+/// the keys that are waited for: [`recheck_all`](Self::recheck_all), [`close`](Self::close).
+///
+/// # Example
+///
+/// ```
+/// # use core::{future::Future, pin::pin, task::{Context, Waker}, time::Duration};
+/// use std::hash::RandomState;
+/// use parking_lot::{RawMutex, RawRwLock};
+/// use sluicegate_runtime::{KeyedTokenBucket, ManualRuntime, QueuedKeyed, WaitOptions, quota};
+///
+/// let time = ManualRuntime::<RawMutex>::new();
+/// let store: KeyedTokenBucket<&str, RawRwLock, RandomState, ()> =
+///     KeyedTokenBucket::with_parts(quota!("1/1m"), RandomState::new(), ());
+/// let logins: QueuedKeyed<_, _, RawMutex> = QueuedKeyed::new(store, time.clone(), WaitOptions::new());
+///
+/// assert!(logins.try_acquire(&"ada", 1).is_ok());
+/// let mut ada = pin!(logins.acquire("ada", 1));
+/// # let mut context = Context::from_waker(Waker::noop());
+/// assert!(ada.as_mut().poll(&mut context).is_pending());
+/// assert!(logins.try_acquire(&"grace", 1).is_ok());
+/// time.advance(Duration::from_secs(60));
+/// assert!(ada.as_mut().poll(&mut context).is_ready());
+/// assert_eq!(logins.waited_for(), 0);
+/// ```
 pub struct QueuedKeyed<T: Store, R, M> {
     inner: Arc<Inner<T, R, M>>,
 }
@@ -136,16 +168,25 @@ where
     }
 
     /// Waits until `cost` of `key` can be taken, as [`Queued::acquire`] does.
+    ///
+    /// # Errors
+    /// As that; [`Denied::QueueFull`] also where too many keys are waited for, and [`Denied::TooManyKeys`] as the store says.
     pub fn acquire(&self, key: T::Key, cost: u64) -> Acquire<KeyWaiter<T, R, M>> {
         self.wait(key, cost, Until::Ever)
     }
 
     /// Waits no longer than `timeout`, as [`Queued::acquire_timeout`] does.
+    ///
+    /// # Errors
+    /// As that; [`Denied::QueueFull`] also where too many keys are waited for, and [`Denied::TooManyKeys`] as the store says.
     pub fn acquire_timeout(&self, key: T::Key, cost: u64, timeout: Duration) -> Acquire<KeyWaiter<T, R, M>> {
         self.wait(key, cost, Until::After(timeout))
     }
 
     /// Waits no longer than until `deadline`, as [`Queued::acquire_deadline`] does.
+    ///
+    /// # Errors
+    /// As that; [`Denied::QueueFull`] also where too many keys are waited for, and [`Denied::TooManyKeys`] as the store says.
     pub fn acquire_deadline(&self, key: T::Key, cost: u64, deadline: Nanos) -> Acquire<KeyWaiter<T, R, M>> {
         self.wait(key, cost, Until::At(deadline))
     }

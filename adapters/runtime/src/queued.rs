@@ -59,6 +59,37 @@ use crate::sync::Waiting;
 ///   the next turn, the others look again after [`WaitOptions::relief`], and then less and less often; with `None`, when they are called.
 ///   What is held for a waiter that is never polled again counts as taken once its own queue is called after that time.
 ///
+/// # Example
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// # use core::{future::Future, pin::pin, task::{Context, Poll, Waker}, time::Duration};
+/// use sluicegate_runtime::{Growing, ManualRuntime, Queued, TokenBucket, WaitOptions, quota};
+///
+/// type Lock = parking_lot::RawMutex;
+///
+/// let time = ManualRuntime::<Lock>::new();
+/// let bucket = TokenBucket::with_limit(quota!("10/1s").into(), ());
+/// let limiter = Queued::<_, _, Lock, Growing>::new(bucket, time.clone(), WaitOptions::new());
+/// let all = limiter.try_acquire(10)?;
+///
+/// let (mut large, mut small) = (pin!(limiter.acquire(9)), pin!(limiter.acquire(1)));
+/// # let mut context = Context::from_waker(Waker::noop());
+/// assert!(large.as_mut().poll(&mut context).is_pending());
+/// assert!(small.as_mut().poll(&mut context).is_pending());
+/// assert_eq!(limiter.waiters(), 2);
+///
+/// // What was taken and not used lets both go.
+/// limiter.give_back(10, all);
+/// assert!(small.as_mut().poll(&mut context).is_ready());
+/// assert!(large.as_mut().poll(&mut context).is_ready());
+///
+/// limiter.close();
+/// assert!(limiter.try_acquire(1).is_err());
+/// # }
+/// # Ok::<(), sluicegate_runtime::Denied>(())
+/// ```
+///
 /// # Complexity
 ///
 /// Where nobody waits, an `acquire` that is admitted costs the limiter's decision, the clock and one load. Waiting takes the lock
