@@ -10,6 +10,7 @@ use sluicegate_core::{AdjustableBucket, Inheritance, Limit, Observer};
 #[cfg(feature = "keyed")]
 use sluicegate_core::{KeyedTokenBucket, Quotas, SetTierError};
 
+use crate::finally::Finally;
 #[cfg(feature = "keyed")]
 use crate::keyed::QueuedKeyed;
 use crate::queued::Queued;
@@ -53,8 +54,8 @@ impl<C, O: Observer, R: Runtime, M: RawMutex, S: Room> Queued<AdjustableBucket<C
     /// # Ok::<(), sluicegate_core::Denied>(())
     /// ```
     pub fn adjust(&self, limit: impl Into<Limit>, inheritance: Inheritance) {
+        let _next = Finally(|| self.recheck());
         self.limiter.adjust_by(&self.runtime, limit, inheritance);
-        self.recheck();
     }
 }
 

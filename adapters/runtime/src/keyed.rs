@@ -10,6 +10,7 @@ use lock_api::{Mutex, RawMutex};
 use sluicegate_core::{Admitted, Decision, Denied, Nanos};
 
 use crate::acquire::{Acquire, Until};
+use crate::finally::{Finally, for_all};
 use crate::grant::Grantor;
 use crate::key_waiter::KeyWaiter;
 use crate::options::WaitOptions;
@@ -211,10 +212,10 @@ where
             return;
         }
         let queues = self.inner.queues.lock().all();
-        for queue in queues {
+        for_all(queues, |queue| {
             queue.recheck();
             self.inner.forget_if_idle(queue);
-        }
+        });
     }
 
     /// Ends all waits for any key, and all that are to come, with [`Denied::Closed`]. What was granted stays granted.
@@ -225,10 +226,10 @@ where
             self.inner.waiting.set(queues.count());
             queues.all()
         };
-        for queue in queues {
+        for_all(queues, |queue| {
             queue.close();
             self.inner.forget_if_idle(queue);
-        }
+        });
     }
 
     /// Whether it was closed.
@@ -255,9 +256,8 @@ where
     M: RawMutex,
 {
     pub(crate) fn give_back(&self, key: &T::Key, cost: u64) -> bool {
-        let is_found = self.store.refund(key, cost);
-        self.recheck(key);
-        is_found
+        let _next = Finally(|| self.recheck(key));
+        self.store.refund(key, cost)
     }
 
     fn recheck(&self, key: &T::Key) {

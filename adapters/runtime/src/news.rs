@@ -25,14 +25,14 @@ impl News {
         }
     }
 
-    /// Calls them all. The lock is open.
+    /// Calls them all, in the order in which their waits ended. The lock is open.
     pub(crate) fn tell(&mut self) {
-        while let Some(last) = self.len.checked_sub(1) {
-            self.len = last;
-            if let Some(waker) = self.wakers.get_mut(last).and_then(Option::take) {
+        for waker in &mut self.wakers[..self.len] {
+            if let Some(waker) = waker.take() {
                 waker.wake();
             }
         }
+        self.len = 0;
     }
 }
 

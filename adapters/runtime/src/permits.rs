@@ -12,6 +12,7 @@ use pin_project_lite::pin_project;
 use sluicegate_core::{ConcurrencyLimit, Denied, Nanos, Outcome, Permit, PermitObserver, Usage};
 
 use crate::acquire::{Acquire, Until};
+use crate::finally::Finally;
 use crate::grant::Grantor;
 use crate::options::WaitOptions;
 use crate::queued::Queued;
@@ -25,7 +26,7 @@ use crate::waitable::Waitable;
 /// denial says [`Denied::ConcurrencyLimited`]. What a waiter was granted that is leaked, or never polled again, stays in use, as does
 /// any permit that is leaked.
 ///
-/// Its observer is told of each permit when it is granted, under the lock of those who wait; it must not call the limiter.
+/// Its observer is told of each permit when it is granted, under the lock of those who wait: it must not call the limiter, nor panic.
 ///
 /// ```
 /// # use core::{future::Future, pin::pin, task::{Context, Waker}};
@@ -141,9 +142,8 @@ impl<R: Runtime, M: RawMutex, S: Room, O: PermitObserver> QueuedPermits<R, M, S,
 
     /// Sets the limit, and wakes those who fit into it; who never will is told so.
     pub fn set_limit(&self, limit: u32) -> Usage {
-        let usage = self.limit().set_limit(limit);
-        self.0.recheck();
-        usage
+        let _next = Finally(|| self.0.recheck());
+        self.limit().set_limit(limit)
     }
 
     /// What is in use and the limit.
@@ -220,8 +220,9 @@ impl<Q: Released> WaitedPermit<Q> {
 
 impl<Q: Released> Drop for WaitedPermit<Q> {
     fn drop(&mut self) {
-        drop(self.permit.take());
-        self.limiter.released();
+        let Self { permit, limiter } = self;
+        let _next = Finally(|| limiter.released());
+        drop(permit.take());
     }
 }
 

@@ -38,7 +38,7 @@ use crate::sync::Waiting;
 /// - *Wake-ups*: giving back, ending a reservation, changing the limit through this type and closing wake those whom it concerns before
 ///   they return.
 /// - Wakers and observers are called, and wakers cloned and dropped, with no lock held.
-/// - *Panics* of an observer or a waker go to whoever called. Everybody else is woken, and the place of a future whose poll panicked
+/// - *Panics* of an observer or a waker go to whoever called (a second one at once, while the first unwinds, aborts, as everywhere). Everybody else is woken, and the place of a future whose poll panicked
 ///   is given up; what it was being told of as granted stays taken.
 ///
 /// # Hierarchies
@@ -249,8 +249,8 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
 
     /// Gives `cost` back that was granted and not used, and wakes those who can go with it.
     pub fn give_back(&self, cost: L::Cost, grant: L::Grant) {
+        let _next = Finally(|| self.let_all_go());
         self.limiter.give_back(cost, grant);
-        self.let_all_go();
     }
 
     /// Lets all go who can, after something was given back or the limit was changed past this type; and tells those who never can go
@@ -261,6 +261,7 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
         if self.waiting.is_none_after_change() {
             return;
         }
+        let _next = Finally(|| self.let_all_go());
         let mut news = News::none();
         let mut next = Some(0);
         loop {
@@ -269,10 +270,9 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
             self.unlock(line);
             news.tell();
             if is_all {
-                break;
+                return;
             }
         }
-        self.let_all_go();
     }
 
     /// Lets all go who can, after something was given back.

@@ -160,11 +160,11 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
     ) -> Result<Option<Nanos>, L::Denial> {
         let mut news = News::none();
         let wish = Wish { cost, hold, is_patient: deadline.is_none() };
-        let waker = waker.clone();
+        let mut waker = Some(waker.clone());
         let mut line = self.line.lock();
         // Whoever can go goes, so that nobody who will not come makes a line look longer than it is.
         let is_all = line.let_go(self.runtime.now(), &self.limiter, &mut news);
-        let joined = self.join(&mut line, now, wish, deadline, waker, &mut news);
+        let joined = self.join(&mut line, now, wish, deadline, &mut waker, &mut news);
         let expected = line.turn_of_newest(now, &self.limiter);
         match joined {
             Ok(taken) => *place = Some(taken),
@@ -172,6 +172,7 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
         }
         // Counted before the limiter is looked at: see `Waiting`.
         self.unlock(line);
+        drop(waker);
         news.tell();
         if !is_all {
             self.let_all_go();
@@ -185,7 +186,7 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
         now: Nanos,
         wish: Wish<L::Cost>,
         deadline: Option<Nanos>,
-        waker: Waker,
+        waker: &mut Option<Waker>,
         news: &mut News,
     ) -> Result<u32, L::Denial> {
         let denial = |line: &Line<S, L>, denied| self.limiter.denial(now, line.with_those_ahead(wish.cost), denied);
@@ -193,9 +194,11 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
             return Err(denial(line, Denied::Closed));
         }
         let earliest = line.earliest(now, &self.limiter, wish.cost)?;
-        if deadline.is_some_and(|deadline| earliest > deadline) {
+        // Who has no time and is not the first would make room for itself, or wait, in vain.
+        let is_vain = deadline.is_some_and(|deadline| deadline <= now) && line.is_behind_others();
+        if is_vain || deadline.is_some_and(|deadline| earliest > deadline) {
             let retry_after = earliest.saturating_duration_since(now);
-            return Err(if retry_after.is_zero() {
+            return Err(if retry_after.is_zero() || line.waits_for_a_release(now, &self.limiter) {
                 // A deadline that has passed is too early also where nothing is missing.
                 line.denial_behind(now, &self.limiter, wish.cost)
             } else {

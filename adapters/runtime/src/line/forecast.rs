@@ -37,6 +37,12 @@ impl<S: Room, L: Grantor> Line<S, L> {
         }
     }
 
+    /// Whether no clock knows when the head goes.
+    pub(crate) fn waits_for_a_release(&self, now: Nanos, grantor: &L) -> bool {
+        let of_head = self.head_cost().and_then(|cost| grantor.peek_hold_at(now, cost).err());
+        self.is_behind_others() && of_head.is_some_and(|denial| denial.into() == Denied::ConcurrencyLimited)
+    }
+
     /// What is told of a turn that comes once `total` could be taken.
     fn denial_of(&self, now: Nanos, grantor: &L, total: Total<L>) -> L::Denial {
         let of_head = self.head_cost().and_then(|cost| grantor.peek_hold_at(now, cost).err()).map(Into::into);

@@ -98,6 +98,11 @@ impl<S: Room, L: Grantor> Line<S, L> {
         self.is_closed
     }
 
+    /// Whether one who comes now goes after those who wait, if there are any.
+    pub(crate) fn is_behind_others(&self) -> bool {
+        !self.is_newest_first && !self.queue.is_empty()
+    }
+
     /// What the head waits for.
     fn head_cost(&self) -> Option<L::Cost> {
         let number = *self.queue.payload(self.queue.head()?)?;
@@ -119,7 +124,7 @@ impl<S: Room, L: Grantor> Line<S, L> {
         grantor: &L,
         wish: Wish<L::Cost>,
         deadline: Option<Nanos>,
-        waker: Waker,
+        waker: &mut Option<Waker>,
         news: &mut News,
     ) -> Result<u32, Denied> {
         if self.is_closed {
@@ -143,7 +148,7 @@ impl<S: Room, L: Grantor> Line<S, L> {
             }
         };
         if let Some(place) = self.places.get_mut(number) {
-            *place = Place::Waiting { ticket, wish, waker: Some(waker) };
+            *place = Place::Waiting { ticket, wish, waker: waker.take() };
         }
         self.taken += 1;
         wish.cost.add_to(&mut self.waiting);
