@@ -198,7 +198,7 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
         let is_vain = deadline.is_some_and(|deadline| deadline <= now) && line.is_behind_others();
         if is_vain || deadline.is_some_and(|deadline| earliest > deadline) {
             let retry_after = earliest.saturating_duration_since(now);
-            return Err(if retry_after.is_zero() || line.waits_for_a_release(now, &self.limiter) {
+            return Err(if is_vain || retry_after.is_zero() || line.waits_for_a_release(now, &self.limiter) {
                 // A deadline that has passed is too early also where nothing is missing.
                 line.denial_behind(now, &self.limiter, wish.cost)
             } else {

@@ -324,3 +324,29 @@ fn d02_what_comes_back_reaches_who_waits_though_an_observer_panics() {
     assert!(panics(|| bucket.give_back(10, all)));
     assert!(next.run().is_some_and(|granted| granted.is_ok()));
 }
+
+#[test]
+fn b05_nobody_is_refused_for_one_that_would_make_room() {
+    let (bucket, time) = empty(quota!("10/1s"), WaitOptions::new().bound(1).evict_oldest(true));
+    let mut large = Waiter::waiting(bucket.acquire(10));
+    let mut small = Waiter::waiting(bucket.acquire_timeout(1, Duration::from_millis(500)));
+    assert_eq!(large.run(), Some(Err(Denied::QueueFull)));
+    time.advance(Duration::from_millis(100));
+    assert!(small.run().is_some_and(|granted| granted.is_ok()));
+}
+
+#[test]
+fn b04_a_fair_caller_is_told_when_the_line_is_empty_also_where_the_newest_goes_first() {
+    let (bucket, time) = empty(quota!("10/1s"), WaitOptions::new().fair(true).newest_first(true));
+    let mut waiters: Vec<_> = (0..3).map(|_| Waiter::waiting(bucket.acquire(1))).collect();
+    let retry_after = Duration::from_millis(400);
+    assert_eq!(bucket.try_acquire(1), Err(Denied::RateLimited { retry_after }));
+    for _ in 0..3 {
+        time.advance(Duration::from_millis(100));
+        for waiter in &mut waiters {
+            let _ = waiter.run();
+        }
+    }
+    time.advance(Duration::from_millis(100));
+    assert!(bucket.try_acquire(1).is_ok());
+}

@@ -14,8 +14,9 @@ impl<S: Room, L: Grantor> Line<S, L> {
     /// The reading before which a waiter of `cost` that comes now cannot go.
     pub(crate) fn earliest(&self, now: Nanos, grantor: &L, cost: L::Cost) -> Result<Nanos, L::Denial> {
         never(grantor, now, cost)?;
-        if never(grantor, now, self.largest).is_err() {
-            // Some of those ahead will be refused and take nothing, and nobody knows how many.
+        let makes_room = self.is_evicting && self.queue.len() >= self.queue.bound();
+        if makes_room || never(grantor, now, self.largest).is_err() {
+            // Some of those ahead will be evicted, or refused and take nothing, and nobody knows how many.
             return Ok(grantor.earliest_at(now, with(L::Cost::OF_NONE, cost)).unwrap_or(now));
         }
         let turn_behind = |ahead| grantor.earliest_at(now, with(ahead, cost)).unwrap_or(now);
@@ -33,7 +34,8 @@ impl<S: Room, L: Grantor> Line<S, L> {
     pub(crate) fn denial_behind(&self, now: Nanos, grantor: &L, cost: L::Cost) -> L::Denial {
         match never(grantor, now, cost) {
             Err(denial) => denial,
-            Ok(()) => self.denial_of(now, grantor, self.with_those_ahead(cost)),
+            // Whichever way the line goes: it is to be empty first.
+            Ok(()) => self.denial_of(now, grantor, with(self.waiting, cost)),
         }
     }
 
