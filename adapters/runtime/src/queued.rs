@@ -38,8 +38,8 @@ use crate::sync::Waiting;
 /// - *Wake-ups*: giving back, ending a reservation, changing the limit through this type and closing wake those whom it concerns before
 ///   they return.
 /// - Wakers and observers are called, and wakers cloned and dropped, with no lock held.
-/// - *Panics* of an observer or a waker go to whoever called (a second one at once, while the first unwinds, aborts, as everywhere). Everybody else is woken, and the place of a future whose poll panicked
-///   is given up; what it was being told of as granted stays taken.
+/// - *Panics* of an observer or a waker go to whoever called. Everybody else is woken, and the place of a future whose poll panicked
+///   is given up; what it was being told of as granted stays taken. (A second panic while one unwinds aborts, as everywhere.)
 ///
 /// # Hierarchies
 ///
@@ -175,10 +175,7 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
             None
         };
         self.unlock(line);
-        news.tell();
-        if !is_all {
-            self.let_all_go();
-        }
+        self.tell(news, is_all);
         match denial {
             Some(denial) => Err(denial),
             None => take_at(&self.limiter, now, cost),
@@ -275,12 +272,24 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
         }
     }
 
+    /// Wakes those who were let go, and lets the others go if that was not all of them.
+    pub(crate) fn tell(&self, mut news: News, is_all: bool) {
+        let _rest = Finally(|| {
+            if !is_all {
+                self.let_all_go();
+            }
+        });
+        news.tell();
+    }
+
     /// Lets all go who can, after something was given back.
     pub(crate) fn let_all_go(&self) {
         if self.waiting.is_none_after_change() {
             return;
         }
         let mut news = News::none();
+        // If a waker panics, the others go all the same.
+        let again = Finally(|| self.let_all_go());
         loop {
             let now = self.runtime.now();
             let mut line = self.line.lock();
@@ -289,6 +298,7 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
             self.unlock(line);
             news.tell();
             if is_all {
+                core::mem::forget(again);
                 return;
             }
         }

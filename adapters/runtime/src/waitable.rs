@@ -173,10 +173,7 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
         // Counted before the limiter is looked at: see `Waiting`.
         self.unlock(line);
         drop(waker);
-        news.tell();
-        if !is_all {
-            self.let_all_go();
-        }
+        self.tell(news, is_all);
         joined.map(|_| expected).inspect_err(|denial| self.limiter.tell(now, cost, Err(*denial)))
     }
 
@@ -233,10 +230,7 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
         let next = line.mind_time(now, &self.limiter, polled, &mut news);
         self.unlock(line);
         drop(waker);
-        news.tell();
-        if !is_all {
-            self.let_all_go();
-        }
+        self.tell(news, is_all);
         match (fetched, next) {
             (Poll::Ready(fetched), _) => Looked::Over(fetched),
             (Poll::Pending, Next::Until(next)) => Looked::MindsTimeUntil(next),

@@ -350,3 +350,18 @@ fn b04_a_fair_caller_is_told_when_the_line_is_empty_also_where_the_newest_goes_f
     time.advance(Duration::from_millis(100));
     assert!(bucket.try_acquire(1).is_ok());
 }
+
+#[test]
+fn d02_what_comes_back_reaches_all_who_wait_though_a_waker_panics() {
+    let (bucket, _) = empty(quota!("50/1h"), WaitOptions::new().relief(None));
+    let mut first = Box::pin(bucket.acquire(1));
+    assert!(poll_with(first.as_mut(), &Waker::from(Arc::new(PanickingWaker))).is_pending());
+    let mut others: Vec<_> = (0..40).map(|_| Waiter::waiting(bucket.acquire(1))).collect();
+    bucket.limiter().refund(50);
+    assert!(panics(|| bucket.recheck()));
+    // Before any of them is polled, which would let the next go.
+    assert!(others.iter().all(Waiter::is_woken));
+    for other in &mut others {
+        assert!(other.run_once().is_some_and(|granted| granted.is_ok()));
+    }
+}
