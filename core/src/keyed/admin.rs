@@ -27,7 +27,8 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedToke
     /// Forgets `key`, its tier and what it has spent, and tells whether it was in the store. Its next use is that of a new key:
     /// with a full budget, unless a change of quota or a clock that stepped back left new keys less for a while.
     pub fn remove<B: Lookup<K> + ?Sized>(&self, key: &B) -> bool {
-        self.open_for(key).is_some_and(|(hash, _, mut open)| open.shard.remove(hash, key))
+        self.open_for(key)
+            .is_some_and(|(hash, _, mut open)| open.shard.remove(hash, key, |key| self.hasher.hash_one(key)))
     }
 
     /// Drops every key that is full at `now`, and gives back memory that the rest does not need.
@@ -37,8 +38,9 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedToke
     pub fn clean_up_at(&self, now: Nanos) {
         for index in 0..self.shards.len() {
             let mut open = self.open(index);
-            open.shard.clean_all(now);
-            open.shard.shrink(|key| self.hasher.hash_one(key));
+            let hash_of = |key: &K| self.hasher.hash_one(key);
+            open.shard.clean_all(now, hash_of);
+            open.shard.shrink(hash_of);
         }
     }
 

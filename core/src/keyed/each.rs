@@ -5,11 +5,9 @@ use core::hash::{BuildHasher, Hash};
 
 use lock_api::RawRwLock;
 
-use super::limiter::decide_found;
 use super::lookup::Lookup;
 use super::quotas::Quotas;
 use super::readings::{Given, Own, Readings};
-use super::shard::Entry;
 use super::store::KeyedTokenBucket;
 use crate::decision::{Decision, Denied};
 use crate::observer::{Observer, report};
@@ -76,12 +74,10 @@ where
             return;
         };
         for (requests, decisions) in requests.chunks(BATCH).zip(decisions.chunks_mut(BATCH)) {
-            let mut batch = Batch::new();
-            for (place, (key, _)) in requests.iter().enumerate() {
+            let batch = Batch::sorted(requests.iter().map(|(key, _)| {
                 let hash = self.hasher.hash_one(*key);
-                batch.add(place, hash, self.index(hash));
-            }
-            batch.sort();
+                (hash, self.index(hash))
+            }));
             let mut rest = batch.all();
             while let [first, ..] = rest {
                 let len = rest.iter().take_while(|next| next.shard == first.shard).count();
@@ -102,31 +98,33 @@ where
         decisions: &mut [Decision],
         readings: &impl Readings,
     ) {
-        let mut decided = [None; AT_ONCE];
         let Some(first) = of_shard.first() else { return };
+        // Of each request, the reading that it was decided at; and a bit for each key that is not there.
+        let mut decided_at = [Nanos::ZERO; AT_ONCE];
+        let mut absent = 0_u32;
         {
-            let now = readings.now();
             let shard = self.shards[first.shard as usize].read();
-            let mut found: [Option<&Entry<K, Q::Tier>>; AT_ONCE] = [None; AT_ONCE];
-            // Nothing between one lookup and the next makes the processor wait for the first, so it fetches for many at once. The
-            // compare-and-swap of a decision would.
-            for (placed, found) in of_shard.iter().zip(&mut found) {
-                *found = shard.find(placed.hash, requests[placed.place as usize].0);
-            }
-            // New keys come later, all requests for one of them in their order.
-            for ((placed, found), decided) in of_shard.iter().zip(found).zip(&mut decided) {
-                let cost = requests[placed.place as usize].1;
-                *decided = found.map(|entry| decide_found(&shard, entry, cost, now, readings));
+            shard.fetch(of_shard.iter().map(|placed| placed.hash));
+            for ((turn, placed), decided_at) in of_shard.iter().enumerate().zip(&mut decided_at) {
+                let (key, cost) = requests[placed.place as usize];
+                match shard.find(placed.hash, key) {
+                    Some(entry) => {
+                        let decision = &mut decisions[placed.place as usize];
+                        (*decided_at, *decision) = readings.take(&entry.cell, shard.step(entry.tier), cost);
+                    }
+                    None => absent |= 1 << turn,
+                }
             }
         }
-        for (placed, decided) in of_shard.iter().zip(decided) {
+        // New keys come last, all requests for one of them in their order.
+        for ((turn, placed), decided_at) in of_shard.iter().enumerate().zip(decided_at) {
             let (key, cost) = requests[placed.place as usize];
-            let decided = decided.or_else(|| self.decide_present(placed.hash, key, cost, readings));
-            let (now, decision) = decided.unwrap_or_else(|| {
-                let (now, decided) = self.decide_first_use(placed.hash, key, cost, readings);
-                (now, decided.decision)
-            });
-            decisions[placed.place as usize] = report(&self.observer, now, cost, decision);
+            let decision = &mut decisions[placed.place as usize];
+            let (now, decided) = match absent >> turn & 1 {
+                0 => (decided_at, *decision),
+                _ => self.decide_silently(placed.hash, key, cost, readings),
+            };
+            *decision = report(&self.observer, now, cost, decided);
         }
     }
 }
@@ -155,28 +153,37 @@ struct Placed {
     place: u32,
 }
 
-/// Requests that are decided at once.
+/// Requests that are decided at once, by their shards.
 struct Batch {
     placed: [Placed; BATCH],
     len: usize,
 }
 
 impl Batch {
-    const fn new() -> Self {
-        Self { placed: [Placed { hash: 0, shard: 0, place: 0 }; BATCH], len: 0 }
-    }
-
-    fn add(&mut self, place: usize, hash: u64, shard: usize) {
-        if let Some(next) = self.placed.get_mut(self.len) {
+    /// Those of up to `BATCH` requests, each with its hash and its shard. Requests for the same shard are next to each other where shards
+    /// are no more than `SORTED`, and in the order in which they came in any case.
+    #[inline(always)]
+    fn sorted(requests: impl Iterator<Item = (u64, usize)> + Clone) -> Self {
+        let mut batch = Self { placed: [Placed { hash: 0, shard: 0, place: 0 }; BATCH], len: 0 };
+        // By counting: to compare shards, which are as good as random, a processor guesses wrong every other time.
+        let mut next = [0_u16; SORTED];
+        let mut unsorted = [Placed { hash: 0, shard: 0, place: 0 }; BATCH];
+        for ((hash, shard), placed) in requests.zip(&mut unsorted) {
             // No more than 2^16 shards, and than `BATCH` places.
-            *next = Placed { hash, shard: shard as u32, place: place as u32 };
-            self.len += 1;
+            *placed = Placed { hash, shard: shard as u32, place: batch.len as u32 };
+            next[shard % SORTED] += 1;
+            batch.len += 1;
         }
-    }
-
-    /// By shards, and within one in the order in which they came.
-    fn sort(&mut self) {
-        self.placed[..self.len].sort_unstable_by_key(|placed| (placed.shard, placed.place));
+        let mut before = 0;
+        for next in &mut next {
+            before += core::mem::replace(next, before);
+        }
+        for placed in &unsorted[..batch.len] {
+            let next = &mut next[placed.shard as usize % SORTED];
+            batch.placed[*next as usize % BATCH] = *placed;
+            *next += 1;
+        }
+        batch
     }
 
     fn all(&self) -> &[Placed] {
@@ -186,5 +193,7 @@ impl Batch {
 
 /// Requests that are sorted together: enough for `AT_ONCE` in each of the usual number of shards, and 4 KiB on the stack.
 const BATCH: usize = 256;
+/// What shards are told apart by in sorting.
+const SORTED: usize = 64;
 /// Keys that are fetched together: more than a processor asks memory for at once.
-const AT_ONCE: usize = 32;
+const AT_ONCE: usize = u32::BITS as usize;

@@ -9,7 +9,7 @@ use super::lookup::Lookup;
 use super::overflow::{Overflow, not_final};
 use super::quotas::Quotas;
 use super::readings::{Given, Own, Readings};
-use super::shard::{Entry, Shard};
+use super::shard::Shard;
 use super::store::KeyedTokenBucket;
 use crate::decision::{Admitted, Decision, Denied, Remaining};
 use crate::observer::{Observer, report};
@@ -69,15 +69,14 @@ where
         cost: u64,
         readings: &impl Readings,
     ) -> Option<(Nanos, Decision)> {
-        // Before the lock, which takes about as long: what is admitted now is right whatever others did meanwhile, and what is
-        // denied is decided again.
-        let now = readings.now();
         let shard = self.shards[self.index(hash)].read();
         match shard.find(hash, key) {
-            Some(entry) => Some(decide_found(&shard, entry, cost, now, readings)),
+            // The clock is read last of all: a processor may begin the rest while it still waits for what came before, but nothing
+            // until it has read a counter.
+            Some(entry) => Some(readings.take(&entry.cell, shard.step(entry.tier), cost)),
             None => {
-                let (now, (_, decision)) = decide_absent(&shard, cost, now, readings);
-                match decision {
+                let now = readings.now();
+                match decide_absent(&shard, now, cost).1 {
                     Ok(_) if cost != 0 => None,
                     decision => Some((now, decision)),
                 }
@@ -98,12 +97,11 @@ where
         let index = self.index(hash);
         let mut open = self.open(index);
         if let Some(entry) = open.shard.find(hash, key) {
-            // Nobody else takes anything meanwhile.
-            let now = readings.now();
-            let decision = entry.cell.try_acquire(open.shard.step(entry.tier), now, cost);
+            let (now, decision) = readings.take(&entry.cell, open.shard.step(entry.tier), cost);
             return (now, KeyedDecision { decision, by: DecidedBy::Key });
         }
-        let (now, (next, decision)) = decide_absent(&open.shard, cost, readings.now(), readings);
+        let now = readings.now();
+        let (next, decision) = decide_absent(&open.shard, now, cost);
         if decision.is_ok() && cost != 0 && !self.add(&mut open, (hash, index), key, next, Q::Tier::default(), now) {
             drop(open);
             let (now, decision) = self.decide_overflow(now, cost, readings);
@@ -124,11 +122,21 @@ where
 
     /// Decides under a quota, and tells no observer.
     pub(super) fn take_silently<B: Lookup<K> + ?Sized>(&self, key: &B, now: Nanos, cost: u64) -> Decision {
-        let (hash, readings) = (self.hasher.hash_one(key), Given::new(now));
-        match self.decide_present(hash, key, cost, &readings) {
-            Some((_, decision)) => decision,
-            None => self.decide_first_use(hash, key, cost, &readings).1.decision,
-        }
+        self.decide_silently(self.hasher.hash_one(key), key, cost, &Given::new(now)).1
+    }
+
+    /// The same, of a key whose hash is known, and the reading that it was decided at.
+    pub(super) fn decide_silently<B: Lookup<K> + ?Sized>(
+        &self,
+        hash: u64,
+        key: &B,
+        cost: u64,
+        readings: &impl Readings,
+    ) -> (Nanos, Decision) {
+        self.decide_present(hash, key, cost, readings).unwrap_or_else(|| {
+            let (now, decided) = self.decide_first_use(hash, key, cost, readings);
+            (now, decided.decision)
+        })
     }
 
     /// What [`decide_at`](Self::decide_at) would answer, taking, creating and dropping nothing.
@@ -206,38 +214,9 @@ where
     }
 }
 
-/// What a key that is present is told, in a shard that is locked, at `now` or at a later reading.
-#[inline(always)]
-pub(super) fn decide_found<K, Q: Quotas>(
-    shard: &Shard<K, Q>,
-    entry: &Entry<K, Q::Tier>,
-    cost: u64,
-    now: Nanos,
-    readings: &impl Readings,
-) -> (Nanos, Decision) {
-    let step = shard.step(entry.tier);
-    match entry.cell.try_acquire(step, now, cost) {
-        denial @ Err(Denied::RateLimited { .. }) => readings.again(&entry.cell, step, cost, (now, denial)),
-        decision => (now, decision),
-    }
-}
-
-/// What a key that is absent is told, in a shard that is locked, at `now` or at a later reading.
-///
-/// Other callers with later readings may have dropped keys since this one read its clock, and absent keys count as spent as far
-/// as those. While the shard is locked nobody drops more, so a reading taken now lies behind none of them.
-fn decide_absent<K, Q: Quotas>(
-    shard: &Shard<K, Q>,
-    cost: u64,
-    now: Nanos,
-    readings: &impl Readings,
-) -> (Nanos, (BucketState, Decision)) {
+/// What a key that is absent is told, in a shard that is locked, at a reading that was taken since: nobody drops keys meanwhile, as far
+/// as which absent ones count as spent.
+fn decide_absent<K, Q: Quotas>(shard: &Shard<K, Q>, now: Nanos, cost: u64) -> (BucketState, Decision) {
     let (step, state) = shard.absent();
-    match step.try_acquire(state, now, cost) {
-        (_, Err(Denied::RateLimited { .. })) => {
-            let now = readings.now();
-            (now, step.try_acquire(state, now, cost))
-        }
-        decided => (now, decided),
-    }
+    step.try_acquire(state, now, cost)
 }

@@ -27,6 +27,8 @@ mod shard;
 #[cfg(feature = "keyed")]
 mod store;
 #[cfg(feature = "keyed")]
+mod table;
+#[cfg(feature = "keyed")]
 mod tiers;
 
 pub use decided::{DecidedBy, KeyedDecision};

@@ -38,13 +38,14 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O, Q: Quotas> KeyedTokenBucket<K,
         now: Nanos,
         found: impl Fn(&mut Open<'_, K, R, Q>, u64) -> bool,
     ) -> bool {
-        open.shard.clean_by_the_way(now);
+        let hash_of = |key: &K| self.hasher.hash_one(key);
+        open.shard.clean_by_the_way(now, hash_of);
         if found(open, self.cap) {
             return true;
         }
         let (slots, others) =
             if self.cap <= LOOKED_THROUGH { (usize::MAX, self.shards.len()) } else { (SLOTS_PER_OVERFLOW, 1) };
-        open.shard.clean_some(now, slots);
+        open.shard.clean_some(now, slots, hash_of);
         if found(open, self.cap) {
             return true;
         }
@@ -54,7 +55,7 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O, Q: Quotas> KeyedTokenBucket<K,
             let other = turn.wrapping_add(other) as usize & (self.shards.len() - 1);
             if other != index {
                 if let Some(shard) = self.shards[other].try_write() {
-                    Open::new(shard, &self.counts).shard.clean_some(now, slots);
+                    Open::new(shard, &self.counts).shard.clean_some(now, slots, hash_of);
                 }
                 if found(open, self.cap) {
                     return true;

@@ -8,9 +8,8 @@ pub(super) trait Readings {
     fn now(&self) -> Nanos;
     /// What stands for a reading where no clock is read.
     fn without_clock(&self) -> Nanos;
-    /// Decides again, under the lock, what was denied at a reading from before it: the caller may have been suspended since, while
-    /// others took at later readings what refill has brought.
-    fn again(&self, cell: &BucketCell, step: &BucketStep, cost: u64, denial: (Nanos, Decision)) -> (Nanos, Decision);
+    /// Takes from a key. What is denied could be had at no instant since the call.
+    fn take(&self, cell: &BucketCell, step: &BucketStep, cost: u64) -> (Nanos, Decision);
     /// Takes from the limiter that keys without a place share.
     fn take_shared(&self, shared: &AdjustableBucket<()>, cost: u64) -> (Nanos, Decision);
     /// Charges a key.
@@ -41,14 +40,8 @@ impl Readings for Given {
     }
 
     #[inline(always)]
-    fn again(
-        &self,
-        _cell: &BucketCell,
-        _step: &BucketStep,
-        _cost: u64,
-        denial: (Nanos, Decision),
-    ) -> (Nanos, Decision) {
-        denial
+    fn take(&self, cell: &BucketCell, step: &BucketStep, cost: u64) -> (Nanos, Decision) {
+        (self.0, cell.try_acquire(step, self.0, cost))
     }
 
     fn take_shared(&self, shared: &AdjustableBucket<()>, cost: u64) -> (Nanos, Decision) {
@@ -85,8 +78,8 @@ impl<C: Clock> Readings for Own<'_, C> {
         Nanos::ZERO
     }
 
-    #[inline(never)]
-    fn again(&self, cell: &BucketCell, step: &BucketStep, cost: u64, _denial: (Nanos, Decision)) -> (Nanos, Decision) {
+    #[inline(always)]
+    fn take(&self, cell: &BucketCell, step: &BucketStep, cost: u64) -> (Nanos, Decision) {
         cell.try_acquire_by(step, self.0, cost)
     }
 

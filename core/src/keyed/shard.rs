@@ -1,9 +1,8 @@
 //! One shard: a table of keys and their states, and what becomes of those that are full again.
 
-use hashbrown::HashTable;
-
 use super::lookup::Lookup;
 use super::quotas::Quotas;
+use super::table::{Place, Table, buckets_for, bytes_of_bucket};
 use crate::{BucketCell, BucketState, BucketStep, Inheritance, Nanos};
 
 /// A key, its state in place, and which quota it has.
@@ -22,10 +21,10 @@ pub(super) struct Entry<K, T> {
 /// it would have to wait for a line that it is just writing to.
 #[repr(align(64))]
 pub(super) struct Shard<K, Q: Quotas> {
-    table: HashTable<Entry<K, Q::Tier>>,
+    table: Table<Entry<K, Q::Tier>>,
     quotas: Q,
     /// The slot of the table that clean-up looks at next.
-    cursor: usize,
+    cursor: Place,
     /// The state of every key that is absent, under the default quota.
     ///
     /// It is the furthest of those that were dropped. They were full when they were, so under a clock that does not go back
@@ -48,9 +47,9 @@ pub(super) struct Shard<K, Q: Quotas> {
 impl<K, Q: Quotas> Shard<K, Q> {
     pub(super) fn new(quotas: Q) -> Self {
         Self {
-            table: HashTable::new(),
+            table: Table::new(),
             quotas,
-            cursor: 0,
+            cursor: Place::FIRST,
             absent: BucketState::FULL,
             seen: Nanos::ZERO,
             confirmed: Nanos::ZERO,
@@ -59,16 +58,15 @@ impl<K, Q: Quotas> Shard<K, Q> {
 
     #[inline(always)]
     pub(super) fn find<B: Lookup<K> + ?Sized>(&self, hash: u64, key: &B) -> Option<&Entry<K, Q::Tier>> {
-        // Most keys of a table are in the slot that their hash names, and both its control byte and its entry can then be
-        // fetched at once, where a probe has to wait for the first to know the second: two thirds of the time where keys are
-        // too many for a cache. Should hashbrown count slots another way, this finds nothing and costs a comparison.
-        let home = hash as usize & (self.table.num_buckets() - 1);
-        if let Some(entry) = self.table.get_bucket(home) {
-            if key.is(&entry.key) {
-                return Some(entry);
-            }
-        }
         self.table.find(hash, |entry| key.is(&entry.key))
+    }
+
+    /// Has what look-ups of `hashes` will read fetched from memory, all at the same time.
+    #[inline(always)]
+    pub(super) fn fetch(&self, hashes: impl Iterator<Item = u64>) {
+        let touched = hashes.fold(0, |touched, hash| touched ^ self.table.touch(hash));
+        // Nobody wants to know, but what nobody wants to know is not read.
+        core::hint::black_box(touched);
     }
 
     /// The quota of `tier`.
@@ -99,17 +97,14 @@ impl<K, Q: Quotas> Shard<K, Q> {
         if self.table.len() == self.table.capacity() {
             self.make_room(hash_of);
         }
-        self.table.insert_unique(hash, entry, |entry| hash_of(&entry.key));
+        // Now there is room.
+        let added = self.table.insert(hash, entry);
+        debug_assert!(added.is_ok());
     }
 
-    pub(super) fn remove<B: Lookup<K> + ?Sized>(&mut self, hash: u64, key: &B) -> bool {
-        match self.table.find_entry(hash, |entry| key.is(&entry.key)) {
-            Ok(entry) => {
-                entry.remove();
-                true
-            }
-            Err(_) => false,
-        }
+    pub(super) fn remove<B: Lookup<K> + ?Sized>(&mut self, hash: u64, key: &B, hash_of: impl Fn(&K) -> u64) -> bool {
+        let place = self.table.place(hash, |entry| key.is(&entry.key));
+        place.is_some_and(|place| self.table.remove(place, |entry| hash_of(&entry.key)).is_some())
     }
 
     /// Gives a key that is present another tier, and tells the tier it had and at which reading it was settled.
@@ -121,7 +116,8 @@ impl<K, Q: Quotas> Shard<K, Q> {
         now: Nanos,
         inheritance: Inheritance,
     ) -> Option<(Q::Tier, Nanos)> {
-        let entry = self.table.find_mut(hash, |entry| key.is(&entry.key))?;
+        let place = self.table.place(hash, |entry| key.is(&entry.key))?;
+        let entry = self.table.at_mut(place)?;
         let old = core::mem::replace(&mut entry.tier, tier);
         let state = moved(&self.quotas, old, tier, entry.cell.state(), now, inheritance);
         entry.cell = BucketCell::with_state(state);
@@ -168,57 +164,55 @@ impl<K, Q: Quotas> Shard<K, Q> {
     }
 
     /// Looks at a few slots on the way of somebody who came for a place at `now`, going by what that confirms.
-    pub(super) fn clean_by_the_way(&mut self, now: Nanos) {
+    pub(super) fn clean_by_the_way(&mut self, now: Nanos, hash_of: impl Fn(&K) -> u64) {
         // The same reading again, by the same request perhaps, confirms nothing.
         if now != self.seen {
             self.confirmed = now.min(self.seen);
             self.seen = now;
         }
-        self.clean_some(self.confirmed, SLOTS_PER_INSERTION);
+        self.clean_some(self.confirmed, SLOTS_PER_INSERTION, hash_of);
     }
 
     /// Looks at the next `slots` slots, and drops the entries there that equal an absent key.
-    pub(super) fn clean_some(&mut self, now: Nanos, slots: usize) {
-        let buckets = self.table.num_buckets();
-        for _ in 0..slots.min(buckets) {
+    pub(super) fn clean_some(&mut self, now: Nanos, slots: usize, hash_of: impl Fn(&K) -> u64) {
+        let full = self.quotas.step(Q::Tier::default()).accrued(now);
+        // An absent key has the default quota, and is full, except for a while after a change that leaves new keys less.
+        if self.absent.to_bits() > full {
+            return;
+        }
+        for _ in 0..slots.min(self.table.slots()) {
             // The table may be another one than last time.
-            let slot = if self.cursor < buckets { self.cursor } else { 0 };
-            self.cursor = slot + 1;
-            self.clean_slot(slot, now);
+            let slot = self.table.slot_or_first(self.cursor);
+            self.cursor = slot.next();
+            self.clean_slot(slot, full, &hash_of);
         }
     }
 
     /// Looks at all of them.
-    pub(super) fn clean_all(&mut self, now: Nanos) {
-        for slot in 0..self.table.num_buckets() {
-            self.clean_slot(slot, now);
-        }
+    pub(super) fn clean_all(&mut self, now: Nanos, hash_of: impl Fn(&K) -> u64) {
+        self.clean_some(now, usize::MAX, hash_of);
     }
 
-    #[inline]
-    fn clean_slot(&mut self, slot: usize, now: Nanos) {
-        let Some(entry) = self.table.get_bucket(slot) else { return };
-        let step = self.quotas.step(Q::Tier::default());
-        let state = entry.cell.state();
-        // An absent key has the default quota, and is full, except for a while after a change that leaves new keys less.
-        let equals_absent =
-            entry.tier == Q::Tier::default() && step.is_full(state, now) && step.is_full(self.absent, now);
-        if equals_absent {
-            if let Ok(entry) = self.table.get_bucket_entry(slot) {
-                // First, because dropping the key may panic.
-                self.absent = BucketState::from_bits(self.absent.to_bits().max(state.to_bits()));
-                entry.remove();
+    fn clean_slot(&mut self, slot: Place, full: u64, hash_of: impl Fn(&K) -> u64) {
+        // Once for each that comes in the place of one that is dropped.
+        while let Some(entry) = self.table.at(slot) {
+            let state = entry.cell.state().to_bits();
+            if state > full || entry.tier != Q::Tier::default() {
+                return;
             }
+            // First, because dropping the key may panic.
+            self.absent = BucketState::from_bits(self.absent.to_bits().max(state));
+            self.table.remove(slot, |entry| hash_of(&entry.key));
         }
     }
 
-    /// Makes room for as many entries as a third of those that are left after a full pass, and for one at least: with what
-    /// the pass freed, or else in a table made anew, larger or smaller, without what dropped entries left behind.
+    /// Makes room for as many entries as a fifth of those that are left after a full pass, and for one at least: with what
+    /// the pass freed, or else in a table made anew, larger or smaller.
     ///
     /// So the next full pass is that many insertions away, and a table never takes more than [`most_bytes`] says.
-    fn make_room(&mut self, hash_of: impl Fn(&K) -> u64) {
-        self.clean_all(self.confirmed);
-        let needed = self.table.len() + self.table.len() / 3 + 1;
+    fn make_room(&mut self, hash_of: impl Fn(&K) -> u64 + Copy) {
+        self.clean_all(self.confirmed, hash_of);
+        let needed = with_room(self.table.len());
         if self.table.capacity() >= needed {
             return;
         }
@@ -227,19 +221,24 @@ impl<K, Q: Quotas> Shard<K, Q> {
 
     /// Makes the table smaller where it has four slots or more for each entry it needs.
     pub(super) fn shrink(&mut self, hash_of: impl Fn(&K) -> u64) {
-        let needed = self.table.len() + self.table.len() / 3;
-        if self.table.num_buckets() / 4 > needed {
+        let needed = if self.table.len() == 0 { 0 } else { with_room(self.table.len()) };
+        if self.table.slots() / 4 > needed {
             self.rebuild(needed, hash_of);
         }
     }
 
     fn rebuild(&mut self, capacity: usize, hash_of: impl Fn(&K) -> u64) {
-        self.cursor = 0;
-        let hash_of = |entry: &Entry<K, Q::Tier>| hash_of(&entry.key);
-        for entry in core::mem::replace(&mut self.table, HashTable::with_capacity(capacity)) {
-            self.table.insert_unique(hash_of(&entry), entry, hash_of);
+        for entry in core::mem::replace(&mut self.table, Table::with_capacity(capacity)).into_entries() {
+            // There is room for all of them.
+            let added = self.table.insert(hash_of(&entry.key), entry);
+            debug_assert!(added.is_ok());
         }
     }
+}
+
+/// A table for so many entries gets room for a fifth more.
+const fn with_room(entries: usize) -> usize {
+    entries.saturating_add(entries / 5).saturating_add(1)
 }
 
 /// The state of a key that had the tier `old` once it has the tier `new`.
@@ -272,17 +271,8 @@ fn settles(old: &BucketStep, new: &BucketStep, inheritance: Inheritance) -> bool
 /// The most bytes that the table of a shard takes that never held more than `keys` keys, the old one included while a new
 /// one is made.
 pub(super) const fn most_bytes<K, T>(keys: usize) -> usize {
-    // A slot also has a control byte. A table has room for `keys * 4 / 3 + 1` keys in 7/8 of its slots, the number of which
-    // is rounded up to a power of two: less than 64/21 slots a key. Two tables exist while one replaces the other.
-    let slot = size_of::<Entry<K, T>>() + 1;
-    let slots = keys.saturating_mul(128) / 21 + 2 * SMALLEST_TABLE;
-    slots.saturating_mul(slot).saturating_add(2 * TABLE_EXTRA)
+    buckets_for(with_room(keys)).saturating_mul(bytes_of_bucket::<Entry<K, T>>()).saturating_mul(2)
 }
 
-/// A lap around a table then takes a quarter of its slots in insertions, and what has become full in the meantime is less
-/// than that.
+/// A lap around a table then takes a quarter of its slots in insertions.
 const SLOTS_PER_INSERTION: usize = 4;
-/// The slots of the smallest table, and what a smaller number is rounded up to.
-const SMALLEST_TABLE: usize = 4;
-/// Trailing control bytes and what aligning them takes, each at most one group of 16.
-const TABLE_EXTRA: usize = 32;
