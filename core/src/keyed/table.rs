@@ -297,17 +297,17 @@ const fn first_byte(bits: u64) -> usize {
     bits.trailing_zeros() as usize / 8
 }
 
-/// The most entries in so many buckets: nine in ten slots. One in seven is not at home then, and it takes six buckets to find that a key
-/// is not there; where three slots in four are taken it is one in fifteen, and one and a half.
+/// The most entries in so many buckets: eleven in twelve slots. One in six is not at home then, and it takes some eight buckets to find that
+/// a key is not there; where three slots in four are taken it is one in fifteen, and one and a half.
 const fn capacity_of(buckets: usize) -> usize {
     let slots = buckets.saturating_mul(ENTRIES);
-    slots - slots / 10
+    slots - slots / 12
 }
 
 /// The fewest buckets that have room for so many.
 pub(super) const fn buckets_for(entries: usize) -> usize {
-    // Ten ninths, rounded up. With less than ten slots there is no tenth to leave, and one bucket fewer may do.
-    let slots = entries.saturating_add(entries.div_ceil(9));
+    // Twelve elevenths, rounded up. With less than twelve slots there is no twelfth to leave, and one bucket fewer may do.
+    let slots = entries.saturating_add(entries.div_ceil(11));
     let buckets = slots.div_ceil(ENTRIES);
     if buckets > 0 && capacity_of(buckets - 1) >= entries { buckets - 1 } else { buckets }
 }
