@@ -236,9 +236,18 @@ impl<T> Table<T> {
         self.buckets.iter_mut().flat_map(|bucket| bucket.entries.iter_mut())
     }
 
-    /// Takes every entry out, in the order of their homes.
-    pub(super) fn into_entries(self) -> impl Iterator<Item = T> {
-        self.buckets.into_iter().flat_map(|bucket| bucket.entries)
+    /// Takes every entry out, bucket by bucket.
+    pub(super) fn into_entries(mut self) -> impl Iterator<Item = T> {
+        let mut at = 0;
+        core::iter::from_fn(move || {
+            loop {
+                // Out of its place: a bucket is some cache lines to move.
+                match self.buckets.get_mut(at)?.entries.pop() {
+                    None => at += 1,
+                    entry => return entry,
+                }
+            }
+        })
     }
 }
 
