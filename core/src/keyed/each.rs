@@ -104,13 +104,19 @@ where
         let mut absent = 0_u32;
         {
             let shard = self.shards[first.shard as usize].read();
+            let now = readings.now();
             shard.fetch(of_shard.iter().map(|placed| placed.hash));
             for ((turn, placed), decided_at) in of_shard.iter().enumerate().zip(&mut decided_at) {
                 let (key, cost) = requests[placed.place as usize];
                 match shard.find(placed.hash, key) {
                     Some(entry) => {
                         let decision = &mut decisions[placed.place as usize];
-                        (*decided_at, *decision) = readings.take(&entry.cell, shard.step(entry.tier), cost);
+                        let step = shard.step(entry.tier);
+                        (*decided_at, *decision) = match entry.cell.try_acquire(step, now, cost) {
+                            // Others may have taken what was there at that reading, and refill may have brought more since.
+                            Err(Denied::RateLimited { .. }) => readings.take(&entry.cell, step, cost),
+                            decided => (now, decided),
+                        };
                     }
                     None => absent |= 1 << turn,
                 }
