@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-never}
 # Debug information doubles the size of a build and no check here reads it.
-export CARGO_PROFILE_DEV_DEBUG=${CARGO_PROFILE_DEV_DEBUG:-line-tables-only}
+export CARGO_PROFILE_DEV_DEBUG=${CARGO_PROFILE_DEV_DEBUG:-none}
 # What rustc keeps for the next build of the same code is half the size of a build, and no check builds the same code twice.
 export CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}
 

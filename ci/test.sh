@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Tests, each package alone and with each set of features that it offers. Documentation examples are among them.
+# Tests, each package alone, with no features and with all, and where a feature replaces another with that one. Documentation examples
+# are among them. What other sets there are is compiled by ci/lint.sh.
 #
 # All run, whatever fails. Ends with what failed, by name, and the number of tests that ran.
 source "$(dirname "$0")/lib.sh"
@@ -18,7 +19,6 @@ try() {
 }
 
 try -p sluicegate-core
-try -p sluicegate-core --features alloc
 try -p sluicegate-core --features heapless
 try -p sluicegate-core --features alloc,heapless,keyed
 # Decisions are the same without debug assertions and overflow checks.
@@ -26,7 +26,6 @@ try -p sluicegate-core --features alloc,heapless,keyed --release --tests
 try -p sluicegate-threads --no-default-features
 try -p sluicegate-threads --all-features
 try -p sluicegate-runtime
-try -p sluicegate-runtime --features heapless
 try -p sluicegate-runtime --all-features
 try -p sluicegate-embassy
 try -p sluicegate-tokio
