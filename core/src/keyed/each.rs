@@ -5,6 +5,7 @@ use core::hash::{BuildHasher, Hash};
 
 use lock_api::RawRwLock;
 
+use super::limiter::decide_found;
 use super::lookup::Lookup;
 use super::quotas::Quotas;
 use super::readings::{Given, Own, Readings};
@@ -103,20 +104,15 @@ where
         let mut decided_at = [Nanos::ZERO; AT_ONCE];
         let mut absent = 0_u32;
         {
-            let shard = self.shards[first.shard as usize].read();
             let now = readings.now();
+            let shard = self.shards[first.shard as usize].read();
             shard.fetch(of_shard.iter().map(|placed| placed.hash));
             for ((turn, placed), decided_at) in of_shard.iter().enumerate().zip(&mut decided_at) {
                 let (key, cost) = requests[placed.place as usize];
                 match shard.find(placed.hash, key) {
                     Some(entry) => {
                         let decision = &mut decisions[placed.place as usize];
-                        let step = shard.step(entry.tier);
-                        (*decided_at, *decision) = match entry.cell.try_acquire(step, now, cost) {
-                            // Others may have taken what was there at that reading, and refill may have brought more since.
-                            Err(Denied::RateLimited { .. }) => readings.take(&entry.cell, step, cost),
-                            decided => (now, decided),
-                        };
+                        (*decided_at, *decision) = decide_found(&shard, entry, cost, now, readings);
                     }
                     None => absent |= 1 << turn,
                 }

@@ -9,7 +9,7 @@ use super::lookup::Lookup;
 use super::overflow::{Overflow, not_final};
 use super::quotas::Quotas;
 use super::readings::{Given, Own, Readings};
-use super::shard::Shard;
+use super::shard::{Entry, Shard};
 use super::store::KeyedTokenBucket;
 use crate::decision::{Admitted, Decision, Denied, Remaining};
 use crate::observer::{Observer, report};
@@ -69,14 +69,15 @@ where
         cost: u64,
         readings: &impl Readings,
     ) -> Option<(Nanos, Decision)> {
+        // Before the lock, which takes about as long: what is admitted now is right whatever others did meanwhile, and what is
+        // denied is decided again.
+        let now = readings.now();
         let shard = self.shards[self.index(hash)].read();
         match shard.find(hash, key) {
-            // The clock is read last of all: a processor may begin the rest while it still waits for what came before, but nothing
-            // until it has read a counter.
-            Some(entry) => Some(readings.take(&entry.cell, shard.step(entry.tier), cost)),
+            Some(entry) => Some(decide_found(&shard, entry, cost, now, readings)),
             None => {
-                let now = readings.now();
-                match decide_absent(&shard, now, cost).1 {
+                let (now, (_, decision)) = decide_absent(&shard, cost, now, readings);
+                match decision {
                     Ok(_) if cost != 0 => None,
                     decision => Some((now, decision)),
                 }
@@ -97,11 +98,12 @@ where
         let index = self.index(hash);
         let mut open = self.open(index);
         if let Some(entry) = open.shard.find(hash, key) {
-            let (now, decision) = readings.take(&entry.cell, open.shard.step(entry.tier), cost);
+            // Nobody else takes anything meanwhile.
+            let now = readings.now();
+            let decision = entry.cell.try_acquire(open.shard.step(entry.tier), now, cost);
             return (now, KeyedDecision { decision, by: DecidedBy::Key });
         }
-        let now = readings.now();
-        let (next, decision) = decide_absent(&open.shard, now, cost);
+        let (now, (next, decision)) = decide_absent(&open.shard, cost, readings.now(), readings);
         if decision.is_ok() && cost != 0 && !self.add(&mut open, (hash, index), key, next, Q::Tier::default(), now) {
             drop(open);
             let (now, decision) = self.decide_overflow(now, cost, readings);
@@ -214,9 +216,38 @@ where
     }
 }
 
-/// What a key that is absent is told, in a shard that is locked, at a reading that was taken since: nobody drops keys meanwhile, as far
-/// as which absent ones count as spent.
-fn decide_absent<K, Q: Quotas>(shard: &Shard<K, Q>, now: Nanos, cost: u64) -> (BucketState, Decision) {
+/// What a key that is present is told, in a shard that is locked, at `now` or at a later reading.
+#[inline(always)]
+pub(super) fn decide_found<K, Q: Quotas>(
+    shard: &Shard<K, Q>,
+    entry: &Entry<K, Q::Tier>,
+    cost: u64,
+    now: Nanos,
+    readings: &impl Readings,
+) -> (Nanos, Decision) {
+    let step = shard.step(entry.tier);
+    match entry.cell.try_acquire(step, now, cost) {
+        denial @ Err(Denied::RateLimited { .. }) => readings.again(&entry.cell, step, cost).unwrap_or((now, denial)),
+        decision => (now, decision),
+    }
+}
+
+/// What a key that is absent is told, in a shard that is locked, at `now` or at a later reading.
+///
+/// Other callers with later readings may have dropped keys since this one read its clock, and absent keys count as spent as far
+/// as those. While the shard is locked nobody drops more, so a reading taken now lies behind none of them.
+fn decide_absent<K, Q: Quotas>(
+    shard: &Shard<K, Q>,
+    cost: u64,
+    now: Nanos,
+    readings: &impl Readings,
+) -> (Nanos, (BucketState, Decision)) {
     let (step, state) = shard.absent();
-    step.try_acquire(state, now, cost)
+    match step.try_acquire(state, now, cost) {
+        (_, Err(Denied::RateLimited { .. })) => {
+            let now = readings.now();
+            (now, step.try_acquire(state, now, cost))
+        }
+        decided => (now, decided),
+    }
 }

@@ -8,8 +8,9 @@ pub(super) trait Readings {
     fn now(&self) -> Nanos;
     /// What stands for a reading where no clock is read.
     fn without_clock(&self) -> Nanos;
-    /// Takes from a key. What is denied could be had at no instant since the call.
-    fn take(&self, cell: &BucketCell, step: &BucketStep, cost: u64) -> (Nanos, Decision);
+    /// Decides again, under the lock, what was denied at a reading from before it: the caller may have been suspended since, while
+    /// others took at later readings what refill has brought. There is nothing to decide where the reading is the caller's.
+    fn again(&self, cell: &BucketCell, step: &BucketStep, cost: u64) -> Option<(Nanos, Decision)>;
     /// Takes from the limiter that keys without a place share.
     fn take_shared(&self, shared: &AdjustableBucket<()>, cost: u64) -> (Nanos, Decision);
     /// Charges a key.
@@ -40,8 +41,8 @@ impl Readings for Given {
     }
 
     #[inline(always)]
-    fn take(&self, cell: &BucketCell, step: &BucketStep, cost: u64) -> (Nanos, Decision) {
-        (self.0, cell.try_acquire(step, self.0, cost))
+    fn again(&self, _: &BucketCell, _: &BucketStep, _: u64) -> Option<(Nanos, Decision)> {
+        None
     }
 
     fn take_shared(&self, shared: &AdjustableBucket<()>, cost: u64) -> (Nanos, Decision) {
@@ -78,9 +79,10 @@ impl<C: Clock> Readings for Own<'_, C> {
         Nanos::ZERO
     }
 
+    // Inlined, so that a caller who asks only whether it may pass does not pay for a hint.
     #[inline(always)]
-    fn take(&self, cell: &BucketCell, step: &BucketStep, cost: u64) -> (Nanos, Decision) {
-        cell.try_acquire_by(step, self.0, cost)
+    fn again(&self, cell: &BucketCell, step: &BucketStep, cost: u64) -> Option<(Nanos, Decision)> {
+        Some(cell.try_acquire_by(step, self.0, cost))
     }
 
     fn take_shared(&self, shared: &AdjustableBucket<()>, cost: u64) -> (Nanos, Decision) {
