@@ -193,7 +193,7 @@ impl Batch {
     }
 }
 
-/// Requests that are sorted together: enough for `AT_ONCE` in each of the usual number of shards, and 4 KiB on the stack.
+/// Requests that are sorted together: enough for `AT_ONCE` in each of the usual number of shards, and 8 KiB on the stack.
 const BATCH: usize = 256;
 /// What shards are told apart by in sorting.
 const SORTED: usize = 64;
