@@ -102,7 +102,9 @@ pub use hierarchy::OwnedHierarchy;
 pub use hierarchy::{DeniedBy, DuplicateLevel, Hierarchy, Holding, Level};
 pub use keyed::{DecidedBy, FixedKeyedTokenBucket, KeyedDecision, Lookup, Overflow};
 #[cfg(feature = "keyed")]
-pub use keyed::{KeyLimiter, KeyedOptions, KeyedTokenBucket, OneQuota, Quotas, SetTierError, Tier, Tiers};
+pub use keyed::{
+    KeyHandle, KeyLimiter, KeyedOptions, KeyedTokenBucket, OneQuota, Quotas, SetTierError, Tier, Tiers, TooManyKeys,
+};
 pub use leaky_bucket::{Departure, LeakyBucket, LeakyBucketState, LeakyBucketStep, Pacing};
 pub use limiter::Limiter;
 pub use nanos::Nanos;

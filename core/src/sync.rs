@@ -39,6 +39,11 @@ mod imp {
             self.value.store(value, order);
         }
 
+        pub fn swap(&self, value: u64, order: Ordering) -> u64 {
+            self.touch();
+            self.value.swap(value, order)
+        }
+
         pub fn fetch_add(&self, value: u64, order: Ordering) -> u64 {
             self.touch();
             self.value.fetch_add(value, order)

@@ -11,8 +11,8 @@ use std::hash::DefaultHasher;
 
 use proptest::prelude::*;
 use sluicegate_core::{
-    BucketState, BucketStep, DecidedBy, Denied, Inheritance, KeyedOptions, KeyedTokenBucket, ManualClock, Nanos,
-    Overflow, Quota, Tier, Tiers, quota,
+    BucketState, BucketStep, DecidedBy, Denied, Inheritance, KeyHandle, KeyedOptions, KeyedTokenBucket, ManualClock,
+    Nanos, Overflow, Quota, Tier, Tiers, TooManyKeys, quota,
 };
 use support::cases;
 
@@ -21,6 +21,11 @@ type Store = KeyedTokenBucket<u8, parking_lot::RawRwLock, BuildHasherDefault<Def
 #[derive(Clone, Debug)]
 enum Op {
     Acquire(u8, u64),
+    /// By the key's handle, or by the store where it has none.
+    AcquireByHandle(u8, u64),
+    /// Makes the key a handle, or renews the one that it has.
+    Hold(u8),
+    LetGo(u8),
     Refund(u8, u64),
     Reset(u8),
     Remove(u8),
@@ -55,6 +60,9 @@ fn op() -> impl Strategy<Value = Op> {
     let key = 0..12_u8;
     prop_oneof![
         12 => (key.clone(), 0..5_u64).prop_map(|(key, cost)| Op::Acquire(key, cost)),
+        6 => (key.clone(), 0..5_u64).prop_map(|(key, cost)| Op::AcquireByHandle(key, cost)),
+        2 => key.clone().prop_map(Op::Hold),
+        1 => key.clone().prop_map(Op::LetGo),
         2 => (key.clone(), 0..3_u64).prop_map(|(key, cost)| Op::Refund(key, cost)),
         1 => key.clone().prop_map(Op::Reset),
         1 => key.clone().prop_map(Op::Remove),
@@ -135,14 +143,50 @@ proptest! {
         let store = store(cap, shards);
         let mut model = Model::new(QUOTAS, SHARED);
         let mut now = Nanos::from_secs(5);
+        let mut handles: HashMap<u8, KeyHandle<&Store, u8>> = HashMap::new();
         for (op, span) in ops {
             now = now + Duration::from_nanos(span);
+            store.clock().set(now);
             match op {
-                Op::Acquire(key, cost) => {
+                Op::AcquireByHandle(key, cost) if handles.get(&key).is_some_and(|handle| handle.is_current()) => {
+                    let handle = &handles[&key];
+                    let (_, state, step) = model.of(key);
+                    let (next, expected) = step.try_acquire(state, now, cost);
+                    prop_assert_eq!(handle.inspect(), step.inspect(state, now));
+                    prop_assert_eq!(handle.peek(cost), expected);
+                    let decision = if cost % 2 == 0 { handle.try_acquire(cost) } else { handle.try_acquire_at(now, cost) };
+                    prop_assert_eq!(decision, expected);
+                    prop_assert!(handle.is_current());
+                    if next != state {
+                        model.set(key, next);
+                    }
+                }
+                Op::Hold(key) => {
+                    let was_full = store.len() == cap;
+                    let held = match handles.get_mut(&key) {
+                        Some(handle) => handle.renew().is_ok(),
+                        None => match KeyHandle::new(&store, key) {
+                            Ok(handle) => handles.insert(key, handle).is_none(),
+                            Err(TooManyKeys) => false,
+                        },
+                    };
+                    prop_assert!(held || was_full);
+                    prop_assert_eq!(held, handles.get(&key).is_some_and(|handle| handle.is_current()));
+                }
+                Op::LetGo(key) => _ = handles.remove(&key),
+                Op::Acquire(key, cost) | Op::AcquireByHandle(key, cost) => {
                     let is_known = store.inspect_at(&key, now).is_some();
                     let was_full = store.len() == cap;
                     let foreseen = store.foresee_at(&key, now, cost);
-                    let decided = store.decide_at(&key, now, cost);
+                    let decided = match (&op, handles.get(&key)) {
+                        // Its handle asks the store, which would have answered the same.
+                        (Op::AcquireByHandle(..), Some(handle)) if foreseen.by == DecidedBy::Key => {
+                            let mut decided = foreseen;
+                            decided.decision = handle.try_acquire_at(now, cost);
+                            decided
+                        }
+                        _ => store.decide_at(&key, now, cost),
+                    };
                     let (_, state, step) = model.of(key);
                     match decided.by {
                         DecidedBy::Key => {
@@ -201,6 +245,9 @@ proptest! {
                 }
             }
             prop_assert!(store.len() <= cap);
+            for (key, handle) in &handles {
+                prop_assert!(!handle.is_current() || store.inspect_at(key, now).is_some(), "{} has a handle", key);
+            }
             let mut present = 0;
             for key in 0..12 {
                 let (tier, state, step) = model.of(key);

@@ -13,7 +13,7 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedToke
     /// The tokens of `key` at `now`, or `None` if it is not in the store, and then it has what any new key has.
     /// Changes nothing.
     pub fn inspect_at<B: Lookup<K> + ?Sized>(&self, key: &B, now: Nanos) -> Option<Inspection> {
-        self.with_entry(key, |step, entry| entry.cell.inspect(step, now))
+        self.with_cell(key, |step, cell| cell.inspect(step, now))
     }
 
     /// Gives `key` its full budget back, and tells whether it is in the store.
@@ -21,7 +21,7 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedToke
     /// A key that is not is as new, and stays so: it has its full budget, unless [`Overflow`](crate::Overflow) decides on it, or a
     /// change of quota or a clock that stepped back left new keys less for a while.
     pub fn reset<B: Lookup<K> + ?Sized>(&self, key: &B) -> bool {
-        self.with_entry(key, |_, entry| entry.cell.reset()).is_some()
+        self.with_cell(key, |_, cell| cell.reset()).is_some()
     }
 
     /// Forgets `key`, its tier and what it has spent, and tells whether it was in the store. Its next use is that of a new key:
@@ -52,7 +52,7 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedToke
         for shard in &self.shards {
             let shard = shard.read();
             for entry in shard.iter() {
-                show(&entry.key, entry.cell.inspect(shard.step(entry.tier), now));
+                show(&entry.key, shard.cell(entry).inspect(shard.step(entry.tier), now));
             }
         }
     }

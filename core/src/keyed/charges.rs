@@ -17,7 +17,7 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedToke
     /// Where there is none, the key has become full since and nothing is missing, or [`Overflow`] had decided, see
     /// [`refund_overflow`](Self::refund_overflow). No clock is read.
     pub fn refund<B: Lookup<K> + ?Sized>(&self, key: &B, cost: u64) -> bool {
-        let returned = self.with_entry(key, |step, entry| entry.cell.give_back(step, cost));
+        let returned = self.with_cell(key, |step, cell| cell.give_back(step, cost));
         if let Some(returned) = returned {
             self.observer.refunded(returned);
         }
@@ -47,7 +47,7 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedToke
             Limit::DenyAll => return Debit { charged: 0, unpaid: cost },
         }
         let (now, debit) = self
-            .with_entry(key, |step, entry| readings.debit(&entry.cell, step, cost))
+            .with_cell(key, |step, cell| readings.debit(cell, step, cost))
             .unwrap_or_else(|| self.debit_first_use(key, cost, readings));
         self.observer.debited(now, &debit);
         debit
@@ -57,7 +57,7 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedToke
         let nothing = Debit { charged: 0, unpaid: cost };
         let Some((hash, index, mut open)) = self.open_for(key) else { return (readings.now(), nothing) };
         if let Some(entry) = open.shard.find(hash, key) {
-            return readings.debit(&entry.cell, open.shard.step(entry.tier), cost);
+            return readings.debit(open.shard.cell(entry), open.shard.step(entry.tier), cost);
         }
         let (step, state) = open.shard.absent();
         let now = readings.now();

@@ -98,9 +98,7 @@ where
         let index = self.index(hash);
         let mut open = self.open(index);
         if let Some(entry) = open.shard.find(hash, key) {
-            // Nobody else takes anything meanwhile.
-            let now = readings.now();
-            let decision = entry.cell.try_acquire(open.shard.step(entry.tier), now, cost);
+            let (now, decision) = decide_found(&open.shard, entry, cost, readings.now(), readings);
             return (now, KeyedDecision { decision, by: DecidedBy::Key });
         }
         let (now, (next, decision)) = decide_absent(&open.shard, cost, readings.now(), readings);
@@ -155,7 +153,7 @@ where
         let hash = self.hasher.hash_one(key);
         let shard = self.shards[self.index(hash)].read();
         if let Some(entry) = shard.find(hash, key) {
-            return by_key(entry.cell.peek(shard.step(entry.tier), now, cost));
+            return by_key(shard.cell(entry).peek(shard.step(entry.tier), now, cost));
         }
         let (step, state) = shard.absent();
         let decision = step.try_acquire(state, now, cost).1;
@@ -208,8 +206,8 @@ where
             return self.peek_at(key, self.reading(), cost);
         }
         // The word before the clock: see `BucketCell::try_acquire_by`.
-        let of_present = self.with_entry(key, |step, entry| {
-            let state = entry.cell.seen();
+        let of_present = self.with_cell(key, |step, cell| {
+            let state = cell.seen();
             step.try_acquire(state, self.clock.now(), cost).1
         });
         of_present.unwrap_or_else(|| self.peek_at(key, self.reading(), cost))
@@ -226,8 +224,9 @@ pub(super) fn decide_found<K, Q: Quotas>(
     readings: &impl Readings,
 ) -> (Nanos, Decision) {
     let step = shard.step(entry.tier);
-    match entry.cell.try_acquire(step, now, cost) {
-        denial @ Err(Denied::RateLimited { .. }) => readings.again(&entry.cell, step, cost).unwrap_or((now, denial)),
+    let cell = shard.cell(entry);
+    match cell.try_acquire(step, now, cost) {
+        denial @ Err(Denied::RateLimited { .. }) => readings.again(cell, step, cost).unwrap_or((now, denial)),
         decision => (now, decision),
     }
 }

@@ -9,6 +9,10 @@ mod decided;
 mod each;
 mod fixed;
 #[cfg(feature = "keyed")]
+mod handle;
+#[cfg(feature = "keyed")]
+mod kept;
+#[cfg(feature = "keyed")]
 mod key;
 #[cfg(feature = "keyed")]
 mod limiter;
@@ -33,6 +37,8 @@ mod tiers;
 
 pub use decided::{DecidedBy, KeyedDecision};
 pub use fixed::FixedKeyedTokenBucket;
+#[cfg(feature = "keyed")]
+pub use handle::{KeyHandle, TooManyKeys};
 #[cfg(feature = "keyed")]
 pub use key::KeyLimiter;
 pub use lookup::Lookup;

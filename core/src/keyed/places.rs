@@ -9,7 +9,7 @@ use super::quotas::Quotas;
 use super::shard::{Entry, Shard};
 use super::store::KeyedTokenBucket;
 use crate::sync::{AtomicU64, Ordering};
-use crate::{BucketCell, BucketState, Nanos};
+use crate::{BucketState, Nanos};
 
 impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O, Q: Quotas> KeyedTokenBucket<K, R, S, C, O, Q> {
     /// Adds a key that is absent to an open shard, and cleans up a little; or tells that there is no place.
@@ -25,7 +25,7 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O, Q: Quotas> KeyedTokenBucket<K,
         if !self.seek_place(open, index, now, |open, cap| open.claim(cap)) {
             return false;
         }
-        let entry = Entry { key: key.to_key(), cell: BucketCell::with_state(state), tier };
+        let entry = Entry::new(key.to_key(), state, tier);
         open.shard.insert(hash, entry, |key| self.hasher.hash_one(key));
         true
     }

@@ -1,5 +1,6 @@
 //! One shard: a table of keys and their states, and what becomes of those that are full again.
 
+use super::kept::{KeptCell, KeptCells};
 use super::lookup::Lookup;
 use super::quotas::Quotas;
 use super::table::{Place, Table, buckets_for, bytes_of_bucket};
@@ -8,8 +9,15 @@ use crate::{BucketCell, BucketState, BucketStep, Inheritance, Nanos};
 /// A key, its state in place, and which quota it has.
 pub(super) struct Entry<K, T> {
     pub(super) key: K,
-    pub(super) cell: BucketCell,
+    /// The state; or where handles keep it. See [`Shard::cell`].
+    in_place: BucketCell,
     pub(super) tier: T,
+}
+
+impl<K, T> Entry<K, T> {
+    pub(super) fn new(key: K, state: BucketState, tier: T) -> Self {
+        Self { key, in_place: BucketCell::with_state(state), tier }
+    }
 }
 
 /// A part of the keys, behind one lock.
@@ -23,6 +31,7 @@ pub(super) struct Entry<K, T> {
 pub(super) struct Shard<K, Q: Quotas> {
     table: Table<Entry<K, Q::Tier>>,
     quotas: Q,
+    kept: KeptCells,
     /// The slot of the table that clean-up looks at next.
     cursor: Place,
     /// The state of every key that is absent, under the default quota.
@@ -49,6 +58,7 @@ impl<K, Q: Quotas> Shard<K, Q> {
         Self {
             table: Table::new(),
             quotas,
+            kept: KeptCells::new(),
             cursor: Place::FIRST,
             absent: BucketState::FULL,
             seen: Nanos::ZERO,
@@ -59,6 +69,30 @@ impl<K, Q: Quotas> Shard<K, Q> {
     #[inline(always)]
     pub(super) fn find<B: Lookup<K> + ?Sized>(&self, hash: u64, key: &B) -> Option<&Entry<K, Q::Tier>> {
         self.table.find(hash, |entry| key.is(&entry.key))
+    }
+
+    /// What a key that is present is decided on, and nothing else. A handle may decide on it at the same time.
+    #[inline(always)]
+    pub(super) fn cell<'s>(&'s self, entry: &'s Entry<K, Q::Tier>) -> &'s BucketCell {
+        self.kept.cell(&entry.in_place)
+    }
+
+    /// Has handles keep the state of a key that is present, and shares it, with the quota that it is decided by.
+    pub(super) fn keep<B: Lookup<K> + ?Sized>(&mut self, hash: u64, key: &B) -> Option<(KeptCell, BucketStep)> {
+        let place = self.table.place(hash, |entry| key.is(&entry.key))?;
+        let entry = self.table.at_mut(place)?;
+        Some((self.kept.keep(&mut entry.in_place)?, *self.quotas.step(entry.tier)))
+    }
+
+    /// Takes the state of a key back from its handles: whatever changes it other than by deciding must do so first.
+    pub(super) fn take_back<B: Lookup<K> + ?Sized>(&mut self, hash: u64, key: &B) {
+        if self.kept.is_empty() {
+            return;
+        }
+        let place = self.table.place(hash, |entry| key.is(&entry.key));
+        if let Some(entry) = place.and_then(|place| self.table.at_mut(place)) {
+            self.kept.take_back(&mut entry.in_place);
+        }
     }
 
     /// Has what look-ups of `hashes` will read fetched from memory, all at the same time.
@@ -103,11 +137,13 @@ impl<K, Q: Quotas> Shard<K, Q> {
     }
 
     pub(super) fn remove<B: Lookup<K> + ?Sized>(&mut self, hash: u64, key: &B, hash_of: impl Fn(&K) -> u64) -> bool {
+        self.take_back(hash, key);
         let place = self.table.place(hash, |entry| key.is(&entry.key));
         place.is_some_and(|place| self.table.remove(place, |entry| hash_of(&entry.key)).is_some())
     }
 
-    /// Gives a key that is present another tier, and tells the tier it had and at which reading it was settled.
+    /// Gives a key that is present another tier, and tells the tier it had and at which reading it was settled. Handles must have
+    /// been [taken back](Self::take_back) before `now` was read.
     pub(super) fn set_tier<B: Lookup<K> + ?Sized>(
         &mut self,
         hash: u64,
@@ -119,8 +155,8 @@ impl<K, Q: Quotas> Shard<K, Q> {
         let place = self.table.place(hash, |entry| key.is(&entry.key))?;
         let entry = self.table.at_mut(place)?;
         let old = core::mem::replace(&mut entry.tier, tier);
-        let state = moved(&self.quotas, old, tier, entry.cell.state(), now, inheritance);
-        entry.cell = BucketCell::with_state(state);
+        let state = moved(&self.quotas, old, tier, entry.in_place.state(), now, inheritance);
+        entry.in_place = BucketCell::with_state(state);
         Some((old, self.note_move(old, tier, now, inheritance)))
     }
 
@@ -146,15 +182,26 @@ impl<K, Q: Quotas> Shard<K, Q> {
         at
     }
 
-    /// Changes the quota of a tier, and tells at which reading.
-    pub(super) fn set_quota(&mut self, tier: Q::Tier, new: &BucketStep, now: Nanos, inheritance: Inheritance) -> Nanos {
-        let now = reading_of_change(&self.quotas, tier, now, inheritance);
+    /// Changes the quota of a tier, and tells at which reading. `now` is asked after the last decision under the old quota.
+    pub(super) fn set_quota(
+        &mut self,
+        tier: Q::Tier,
+        new: &BucketStep,
+        now: impl FnOnce() -> Nanos,
+        inheritance: Inheritance,
+    ) -> Nanos {
         let old = *self.quotas.step(tier);
         if !settles(&old, new, inheritance) {
-            return now;
+            return reading_of_change(&self.quotas, tier, now(), inheritance);
         }
+        if !self.kept.is_empty() {
+            for entry in self.table.iter_mut().filter(|entry| entry.tier == tier) {
+                self.kept.take_back(&mut entry.in_place);
+            }
+        }
+        let now = reading_of_change(&self.quotas, tier, now(), inheritance);
         for entry in self.table.iter_mut().filter(|entry| entry.tier == tier) {
-            entry.cell = BucketCell::with_state(new.inherit(&old, entry.cell.state(), now, inheritance));
+            entry.in_place = BucketCell::with_state(new.inherit(&old, entry.in_place.state(), now, inheritance));
         }
         if tier == Q::Tier::default() {
             self.absent = new.inherit(&old, self.absent, now, inheritance);
@@ -195,9 +242,12 @@ impl<K, Q: Quotas> Shard<K, Q> {
 
     fn clean_slot(&mut self, slot: Place, full: u64, hash_of: impl Fn(&K) -> u64) {
         // Once for each that comes in the place of one that is dropped.
-        while let Some(entry) = self.table.at(slot) {
-            let state = entry.cell.state().to_bits();
-            if state > full || entry.tier != Q::Tier::default() {
+        while let Some(entry) = self.table.at_mut(slot) {
+            if entry.tier != Q::Tier::default() || !self.kept.take_back_unused(&mut entry.in_place) {
+                return;
+            }
+            let state = entry.in_place.state().to_bits();
+            if state > full {
                 return;
             }
             // First, because dropping the key may panic.

@@ -11,8 +11,8 @@ use super::options::KeyedOptions;
 use super::overflow::Overflow;
 use super::places::{Counts, Open};
 use super::quotas::{OneQuota, Quotas};
-use super::shard::{Entry, Shard, most_bytes};
-use crate::{AdjustableBucket, BucketState, CachePadded, Clock, Limit, Nanos, Observer};
+use super::shard::{Shard, most_bytes};
+use crate::{AdjustableBucket, BucketCell, BucketState, CachePadded, Clock, Limit, Nanos, Observer};
 
 /// A token bucket for each key, in bounded memory: for clients, addresses, users or resources by the million.
 ///
@@ -234,7 +234,7 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O, Q: Quotas> KeyedTokenBucket<K,
         let hash = self.hasher.hash_one(key);
         let shard = self.shards[self.index(hash)].read();
         Some(match shard.find(hash, key) {
-            Some(entry) => run(shard.step(entry.tier), entry.cell.state(), true),
+            Some(entry) => run(shard.step(entry.tier), shard.cell(entry).state(), true),
             None => {
                 let (step, state) = shard.absent();
                 run(step, state, false)
@@ -242,16 +242,16 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O, Q: Quotas> KeyedTokenBucket<K,
         })
     }
 
-    pub(super) fn with_entry<B: Lookup<K> + ?Sized, T>(
+    pub(super) fn with_cell<B: Lookup<K> + ?Sized, T>(
         &self,
         key: &B,
-        run: impl FnOnce(&crate::BucketStep, &Entry<K, Q::Tier>) -> T,
+        run: impl FnOnce(&crate::BucketStep, &BucketCell) -> T,
     ) -> Option<T> {
         // Without a quota there are no shards.
         self.limit.quota()?;
         let hash = self.hasher.hash_one(key);
         let shard = self.shards[self.index(hash)].read();
-        shard.find(hash, key).map(|entry| run(shard.step(entry.tier), entry))
+        shard.find(hash, key).map(|entry| run(shard.step(entry.tier), shard.cell(entry)))
     }
 
     pub(super) fn open_for<B: Lookup<K> + ?Sized>(&self, key: &B) -> Option<(u64, usize, Open<'_, K, R, Q>)> {

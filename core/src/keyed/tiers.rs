@@ -35,7 +35,12 @@ impl<K, R: RawRwLock, S, C: Clock> KeyedTokenBucket<K, R, S, C, (), Tiers> {
 impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedTokenBucket<K, R, S, C, O, Q> {
     /// The tier of `key`: the default where it is not in the store.
     pub fn tier<B: Lookup<K> + ?Sized>(&self, key: &B) -> Q::Tier {
-        self.with_entry(key, |_, entry| entry.tier).unwrap_or_default()
+        if self.limit.quota().is_none() {
+            return Q::Tier::default();
+        }
+        let hash = self.hasher.hash_one(key);
+        let shard = self.shards[self.index(hash)].read();
+        shard.find(hash, key).map(|entry| entry.tier).unwrap_or_default()
     }
 
     /// The quota that keys of `tier` have now; none where there is no such tier, or no quota at all.
@@ -96,10 +101,11 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedToke
         inheritance: Inheritance,
     ) -> Result<(), SetTierError> {
         let Some((hash, index, mut open)) = self.open_for(key) else { return Err(SetTierError::UnknownTier) };
-        let now = now();
         if !open.shard.quotas().has(tier) {
             return Err(SetTierError::UnknownTier);
         }
+        open.shard.take_back(hash, key);
+        let now = now();
         let default = Q::Tier::default();
         let (old, at) = match open.shard.set_tier(hash, key, tier, now, inheritance) {
             Some(moved) => moved,
@@ -179,7 +185,7 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedToke
         let mut at = Nanos::ZERO;
         for index in 0..self.shards.len() {
             let mut open = self.open(index);
-            at = open.shard.set_quota(tier, &step, now(), inheritance).max(at);
+            at = open.shard.set_quota(tier, &step, &now, inheritance).max(at);
         }
         if self.overflow.is_none() && tier == Q::Tier::default() {
             // Nobody else changes it, so this never comes round.

@@ -179,6 +179,21 @@ impl BucketCell {
         step.inspect(self.state(), now)
     }
 
+    /// Ends the cell and tells the state that it had. From then on every request is denied, or costs nothing, and whoever gets
+    /// such an answer asks whether the cell [has ended](Self::has_ended); nothing else may be done with it.
+    ///
+    /// Acquire: a clock that is read afterwards is not behind those of the takers before.
+    #[cfg(feature = "keyed")]
+    pub(crate) fn end(&self) -> BucketState {
+        BucketState::from_bits(self.state.swap(ENDED, Ordering::Acquire))
+    }
+
+    #[cfg(feature = "keyed")]
+    #[inline(always)]
+    pub(crate) fn has_ended(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == ENDED
+    }
+
     /// The state, before whatever the caller does next.
     #[inline]
     pub(crate) fn seen(&self) -> BucketState {
@@ -197,3 +212,7 @@ impl fmt::Debug for BucketCell {
         f.debug_tuple("BucketCell").field(&self.state().to_bits()).finish()
     }
 }
+
+/// No state of any quota: those are below 2^63.
+#[cfg(feature = "keyed")]
+const ENDED: u64 = u64::MAX;
