@@ -2,7 +2,7 @@
 
 use core::fmt::Write as _;
 
-use sluicegate_benches::hot::{Asked, BY_CORE, KEYED, THREADS, measure};
+use sluicegate_benches::hot::{Asked, BY_CORE, HANDLE, KEYED, NO_STORE, THREADS, measure};
 use sluicegate_benches::interleaved::{Effort, Timing};
 use sluicegate_benches::{is_measuring, record};
 
@@ -23,13 +23,25 @@ fn met(asked: Asked, columns: &[Vec<Timing>]) -> String {
             row("`ShardedWindow` by core, two threads, of governor's", two.ratio, 0.25);
         }
         Asked::Spent => {}
-        Asked::Key => row("`KeyedTokenBucket`, one key, 64 threads, of governor's", at(64, KEYED).ratio, 0.4),
+        Asked::Key | Asked::SpentKey => {
+            let answer = if asked == Asked::Key { "admitted" } else { "denied" };
+            let mut row_of = |what: &str, name: &str, most: f64| {
+                row(&format!("{what}, 64 threads, {answer}, of governor's"), at(64, name).ratio, most);
+            };
+            row_of("`KeyedTokenBucket`, one key", KEYED, 1.0 / 2.5);
+            row_of("`KeyHandle`", HANDLE, 1.0 / 6.0);
+            row_of("no store, which bounds both", NO_STORE, 1.0 / 6.0);
+        }
     }
     rows
 }
 
-const TABLES: [(&str, Asked); 3] =
-    [("Admitted", Asked::Plenty), ("Denied", Asked::Spent), ("One key of a store, admitted", Asked::Key)];
+const TABLES: [(&str, Asked); 4] = [
+    ("Admitted", Asked::Plenty),
+    ("Denied", Asked::Spent),
+    ("One key of a store, admitted", Asked::Key),
+    ("One key of a store, denied", Asked::SpentKey),
+];
 
 fn main() -> std::io::Result<()> {
     let effort = if is_measuring() { Effort { rounds: 31, calls: 1_000_000 } } else { Effort::TRIAL };

@@ -1,5 +1,6 @@
 //! One hot limiter, or one hot key of a store, that many threads ask at once.
 
+use alloc::sync::Arc;
 use core::hint::black_box;
 use core::num::NonZeroUsize;
 use core::time::Duration;
@@ -7,7 +8,7 @@ use core::time::Duration;
 use better_bucket::{Bucket, BucketConfig};
 use governor::{Quota, RateLimiter};
 use parking_lot::RawRwLock;
-use sluicegate_threads::sluicegate_core::{KeyedTokenBucket, TokenBucket};
+use sluicegate_threads::sluicegate_core::{KeyHandle, KeyedTokenBucket, TokenBucket};
 use sluicegate_threads::{CpuShard, Rate, SeededState, ThreadShard, TscClock, quota, sharded_window_with};
 
 use crate::crowd::{Crowd, compare};
@@ -23,6 +24,12 @@ pub const BY_CORE: &str = "`ShardedWindow`, by core";
 /// Our store.
 pub const KEYED: &str = "`KeyedTokenBucket`, `TscClock`";
 
+/// A handle of a key of our store, which all threads share.
+pub const HANDLE: &str = "the same, by a `KeyHandle`";
+
+/// No store at all: what a key's decisions cost where they take turns at one word.
+pub const NO_STORE: &str = "no store: `TokenBucket`, `TscClock`";
+
 /// How many threads ask.
 pub const THREADS: [usize; 6] = [1, 2, 4, 8, 16, 64];
 
@@ -35,6 +42,8 @@ pub enum Asked {
     Spent,
     /// What is always there, of one key of a store.
     Key,
+    /// What has been spent, of one key of a store.
+    SpentKey,
 }
 
 /// Measures everybody with so many threads.
@@ -46,13 +55,13 @@ pub fn measure(asked: Asked, threads: usize, effort: Effort) -> Vec<Timing> {
 const SHARDS: NonZeroUsize = NonZeroUsize::new(4).expect("not 0");
 
 fn contestants(asked: Asked) -> Vec<Crowd<'static>> {
-    if asked == Asked::Key {
-        return stores();
+    if matches!(asked, Asked::Key | Asked::SpentKey) {
+        return stores(asked == Asked::Key);
     }
     // A token a nanosecond with as large a burst: more than any number of threads asks for. One an hour, spent: none.
     let (tokens, period) = match asked {
         Asked::Plenty | Asked::Key => (1_000_000_000, Duration::from_secs(1)),
-        Asked::Spent => (1, Duration::from_secs(3_600)),
+        Asked::Spent | Asked::SpentKey => (1, Duration::from_secs(3_600)),
     };
     let rate = Rate::new(tokens.into(), period).expect("a rate");
     let is_there = asked == Asked::Plenty;
@@ -92,16 +101,34 @@ fn contestants(asked: Asked) -> Vec<Crowd<'static>> {
     ]
 }
 
-/// A token a nanosecond for each key, of which one is asked for.
-fn stores() -> Vec<Crowd<'static>> {
-    let governed = RateLimiter::<u64, _, _, _>::keyed(Quota::per_second(rival::count(1_000_000_000)));
-    let store =
-        KeyedTokenBucket::<u64, RawRwLock, SeededState, _>::with_clock(quota!("1000000000/1s"), TscClock::new());
+/// A token a nanosecond for each key, of which one is asked for; or one an hour, spent.
+fn stores(is_there: bool) -> Vec<Crowd<'static>> {
+    let (governed, quota) = if is_there {
+        (Quota::per_second(rival::count(1_000_000_000)), quota!("1000000000/1s"))
+    } else {
+        (Quota::per_hour(rival::count(1)), quota!("1/1h"))
+    };
+    let governed = RateLimiter::<u64, _, _, _>::keyed(governed);
+    let store = || KeyedTokenBucket::<u64, RawRwLock, SeededState, _>::with_clock(quota, TscClock::new());
+    let (looking_up, holding) = (store(), Arc::new(store()));
+    let handle = KeyHandle::new(holding, 7).expect("the first key");
+    let bucket = TokenBucket::with_clock(quota, TscClock::new());
+    if !is_there {
+        let spent = [
+            governed.check_key(&7).is_ok(),
+            looking_up.try_acquire(&7, 1).is_ok(),
+            handle.try_acquire(1).is_ok(),
+            bucket.try_acquire(1).is_ok(),
+        ];
+        assert_eq!(spent, [true; 4]);
+    }
     vec![
-        Crowd::new(BASELINE, move || assert!(black_box(governed.check_key(black_box(&7)).is_ok()))),
+        Crowd::new(BASELINE, move || assert_eq!(black_box(governed.check_key(black_box(&7)).is_ok()), is_there)),
         Crowd::new(KEYED, move || {
-            assert!(black_box(store.try_acquire(black_box(&7), 1).is_ok()));
+            assert_eq!(black_box(looking_up.try_acquire(black_box(&7), 1).is_ok()), is_there);
         }),
+        Crowd::new(HANDLE, move || assert_eq!(black_box(handle.try_acquire(1).is_ok()), is_there)),
+        Crowd::new(NO_STORE, move || assert_eq!(black_box(bucket.try_acquire(1).is_ok()), is_there)),
     ]
 }
 
@@ -114,6 +141,8 @@ mod tests {
         for asked in [Asked::Plenty, Asked::Spent] {
             assert_eq!(measure(asked, 2, Effort::TRIAL).len(), 6);
         }
-        assert_eq!(measure(Asked::Key, 2, Effort::TRIAL).len(), 2);
+        for asked in [Asked::Key, Asked::SpentKey] {
+            assert_eq!(measure(asked, 2, Effort::TRIAL).len(), 4);
+        }
     }
 }

@@ -108,7 +108,7 @@ fn a14_what_the_store_gives_back_reaches_the_handle() {
 }
 
 #[test]
-fn a15_a_full_key_stays_while_it_has_a_handle() {
+fn a23_a_full_key_stays_while_it_has_a_handle() {
     let options = KeyedOptions::new(quota!("1/1s")).cap(2).overflow(Overflow::Deny);
     let store: Store<u64> = Store::new(options.shards(NonZeroUsize::MIN));
     let handle = KeyHandle::new(&store, 1).unwrap();
