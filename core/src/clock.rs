@@ -17,7 +17,8 @@ use crate::sync::{AtomicU64, Ordering, const_unless_loom};
 /// - A reading MAY stall or jump ahead by any amount.
 /// - Readings past [`Nanos::HORIZON`] (30 years) count as the horizon. Choose the origin so that this does not happen.
 /// - `now` MUST NOT be a wall clock that an operator or a network can set back: windows would stay closed for as long.
-/// - `now` MUST NOT call a limiter that uses this clock.
+/// - `now` MUST NOT call a limiter that uses this clock, nor wait for who does: a store of keys reads it while a part of its keys is
+///   locked.
 ///
 /// # Example
 ///

@@ -5,7 +5,6 @@ use core::hash::{BuildHasher, Hash};
 
 use lock_api::RawRwLock;
 
-use super::limiter::decide_found;
 use super::lookup::Lookup;
 use super::quotas::Quotas;
 use super::readings::{Given, Own, Readings};
@@ -104,15 +103,21 @@ where
         let mut decided_at = [Nanos::ZERO; AT_ONCE];
         let mut absent = 0_u32;
         {
-            let now = readings.now();
             let shard = self.shards[first.shard as usize].read();
+            let now = readings.now();
             shard.fetch(of_shard.iter().map(|placed| placed.hash));
             for ((turn, placed), decided_at) in of_shard.iter().enumerate().zip(&mut decided_at) {
                 let (key, cost) = requests[placed.place as usize];
                 match shard.find(placed.hash, key) {
                     Some(entry) => {
                         let decision = &mut decisions[placed.place as usize];
-                        (*decided_at, *decision) = decide_found(&shard, entry, cost, now, readings);
+                        let (cell, step) = (shard.cell(entry), shard.step(entry.tier));
+                        (*decided_at, *decision) = match cell.try_acquire(step, now, cost) {
+                            denial @ Err(Denied::RateLimited { .. }) => {
+                                readings.again(cell, step, cost).unwrap_or((now, denial))
+                            }
+                            decision => (now, decision),
+                        };
                     }
                     None => absent |= 1 << turn,
                 }

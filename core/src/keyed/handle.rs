@@ -146,7 +146,8 @@ where
     ///
     /// # Errors
     /// As [`KeyedTokenBucket::try_acquire_at`].
-    #[inline]
+    // Inlined as a bucket's, so that a caller who asks only whether it may pass does not pay for a hint.
+    #[inline(always)]
     pub fn try_acquire_at(&self, now: Nanos, cost: u64) -> Decision {
         if let Some(held) = &self.held {
             let decision = held.cell.try_acquire(&held.step, now, cost);
@@ -154,6 +155,12 @@ where
                 return report(&self.store.observer, now, cost, decision);
             }
         }
+        self.ask_store_at(now, cost)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn ask_store_at(&self, now: Nanos, cost: u64) -> Decision {
         self.store.try_acquire_at(&self.key, now, cost)
     }
 
@@ -161,7 +168,7 @@ where
     ///
     /// # Errors
     /// As [`KeyedTokenBucket::try_acquire_at`].
-    #[inline]
+    #[inline(always)]
     pub fn try_acquire(&self, cost: u64) -> Decision
     where
         C: Clock,
@@ -172,6 +179,15 @@ where
                 return report(&self.store.observer, now, cost, decision);
             }
         }
+        self.ask_store(cost)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn ask_store(&self, cost: u64) -> Decision
+    where
+        C: Clock,
+    {
         self.store.try_acquire(&self.key, cost)
     }
 

@@ -9,7 +9,7 @@ use super::lookup::Lookup;
 use super::overflow::{Overflow, not_final};
 use super::quotas::Quotas;
 use super::readings::{Given, Own, Readings};
-use super::shard::{Entry, Shard};
+use super::shard::Shard;
 use super::store::KeyedTokenBucket;
 use crate::decision::{Admitted, Decision, Denied, Remaining};
 use crate::observer::{Observer, report};
@@ -69,14 +69,11 @@ where
         cost: u64,
         readings: &impl Readings,
     ) -> Option<(Nanos, Decision)> {
-        // Before the lock, which takes about as long: what is admitted now is right whatever others did meanwhile, and what is
-        // denied is decided again.
-        let now = readings.now();
         let shard = self.shards[self.index(hash)].read();
         match shard.find(hash, key) {
-            Some(entry) => Some(decide_found(&shard, entry, cost, now, readings)),
+            Some(entry) => Some(readings.take(shard.cell(entry), shard.step(entry.tier), cost)),
             None => {
-                let (now, (_, decision)) = decide_absent(&shard, cost, now, readings);
+                let (now, (_, decision)) = decide_absent(&shard, cost, readings);
                 match decision {
                     Ok(_) if cost != 0 => None,
                     decision => Some((now, decision)),
@@ -98,10 +95,10 @@ where
         let index = self.index(hash);
         let mut open = self.open(index);
         if let Some(entry) = open.shard.find(hash, key) {
-            let (now, decision) = decide_found(&open.shard, entry, cost, readings.now(), readings);
+            let (now, decision) = readings.take(open.shard.cell(entry), open.shard.step(entry.tier), cost);
             return (now, KeyedDecision { decision, by: DecidedBy::Key });
         }
-        let (now, (next, decision)) = decide_absent(&open.shard, cost, readings.now(), readings);
+        let (now, (next, decision)) = decide_absent(&open.shard, cost, readings);
         if decision.is_ok() && cost != 0 && !self.add(&mut open, (hash, index), key, next, Q::Tier::default(), now) {
             drop(open);
             let (now, decision) = self.decide_overflow(now, cost, readings);
@@ -214,39 +211,17 @@ where
     }
 }
 
-/// What a key that is present is told, in a shard that is locked, at `now` or at a later reading.
-#[inline(always)]
-pub(super) fn decide_found<K, Q: Quotas>(
-    shard: &Shard<K, Q>,
-    entry: &Entry<K, Q::Tier>,
-    cost: u64,
-    now: Nanos,
-    readings: &impl Readings,
-) -> (Nanos, Decision) {
-    let step = shard.step(entry.tier);
-    let cell = shard.cell(entry);
-    match cell.try_acquire(step, now, cost) {
-        denial @ Err(Denied::RateLimited { .. }) => readings.again(cell, step, cost).unwrap_or((now, denial)),
-        decision => (now, decision),
-    }
-}
-
-/// What a key that is absent is told, in a shard that is locked, at `now` or at a later reading.
+/// What a key that is absent is told, in a shard that is locked.
 ///
-/// Other callers with later readings may have dropped keys since this one read its clock, and absent keys count as spent as far
-/// as those. While the shard is locked nobody drops more, so a reading taken now lies behind none of them.
+/// Callers with later readings may have dropped keys, and absent keys count as spent as far as those were. While the shard is locked nobody
+/// drops more, so a reading taken now lies behind none of them.
+#[inline(always)]
 fn decide_absent<K, Q: Quotas>(
     shard: &Shard<K, Q>,
     cost: u64,
-    now: Nanos,
     readings: &impl Readings,
 ) -> (Nanos, (BucketState, Decision)) {
     let (step, state) = shard.absent();
-    match step.try_acquire(state, now, cost) {
-        (_, Err(Denied::RateLimited { .. })) => {
-            let now = readings.now();
-            (now, step.try_acquire(state, now, cost))
-        }
-        decided => (now, decided),
-    }
+    let now = readings.now();
+    (now, step.try_acquire(state, now, cost))
 }

@@ -8,8 +8,14 @@ pub(super) trait Readings {
     fn now(&self) -> Nanos;
     /// What stands for a reading where no clock is read.
     fn without_clock(&self) -> Nanos;
-    /// Decides again, under the lock, what was denied at a reading from before it: the caller may have been suspended since, while
-    /// others took at later readings what refill has brought. There is nothing to decide where the reading is the caller's.
+    /// Decides on a key, under its shard's lock.
+    ///
+    /// A clock of the store's is read last of all, after the key's word. So a denial needs no second reading: what was missing by that word
+    /// was missing when it was read, and no more was there at the reading. And a processor may begin everything else while it still waits
+    /// for what came before, but nothing until it has read a counter.
+    fn take(&self, cell: &BucketCell, step: &BucketStep, cost: u64) -> (Nanos, Decision);
+    /// Decides again what was denied at the reading that several decisions share: others may have taken since, at later ones, what refill
+    /// has brought. There is nothing to decide where the reading is the caller's.
     fn again(&self, cell: &BucketCell, step: &BucketStep, cost: u64) -> Option<(Nanos, Decision)>;
     /// Takes from the limiter that keys without a place share.
     fn take_shared(&self, shared: &AdjustableBucket<()>, cost: u64) -> (Nanos, Decision);
@@ -38,6 +44,11 @@ impl Readings for Given {
     #[inline(always)]
     fn without_clock(&self) -> Nanos {
         self.0
+    }
+
+    #[inline(always)]
+    fn take(&self, cell: &BucketCell, step: &BucketStep, cost: u64) -> (Nanos, Decision) {
+        (self.0, cell.try_acquire(step, self.0, cost))
     }
 
     #[inline(always)]
@@ -79,7 +90,11 @@ impl<C: Clock> Readings for Own<'_, C> {
         Nanos::ZERO
     }
 
-    // Inlined, so that a caller who asks only whether it may pass does not pay for a hint.
+    #[inline(always)]
+    fn take(&self, cell: &BucketCell, step: &BucketStep, cost: u64) -> (Nanos, Decision) {
+        cell.try_acquire_by(step, self.0, cost)
+    }
+
     #[inline(always)]
     fn again(&self, cell: &BucketCell, step: &BucketStep, cost: u64) -> Option<(Nanos, Decision)> {
         Some(cell.try_acquire_by(step, self.0, cost))
