@@ -146,7 +146,7 @@ where
     ///
     /// # Errors
     /// As [`KeyedTokenBucket::try_acquire_at`].
-    // Inlined as a bucket's, so that a caller who asks only whether it may pass does not pay for a hint.
+    // Inlined with what the store does, so that a caller who asks only whether it may pass does not pay for the rest of the answer.
     #[inline(always)]
     pub fn try_acquire_at(&self, now: Nanos, cost: u64) -> Decision {
         if let Some(held) = &self.held {
@@ -155,12 +155,6 @@ where
                 return report(&self.store.observer, now, cost, decision);
             }
         }
-        self.ask_store_at(now, cost)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn ask_store_at(&self, now: Nanos, cost: u64) -> Decision {
         self.store.try_acquire_at(&self.key, now, cost)
     }
 
@@ -179,15 +173,6 @@ where
                 return report(&self.store.observer, now, cost, decision);
             }
         }
-        self.ask_store(cost)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn ask_store(&self, cost: u64) -> Decision
-    where
-        C: Clock,
-    {
         self.store.try_acquire(&self.key, cost)
     }
 
