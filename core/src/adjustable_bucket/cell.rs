@@ -12,14 +12,17 @@
 //! state again, to take an old rule for the new one.
 
 use super::step::{Account, HELD_MAX};
-use super::words::{Rule, Slot};
+use super::words::{Kind, Rule, Slot};
 use crate::Nanos;
-use crate::sync::{AtomicU64, AtomicU128, Ordering, const_unless_loom, spin_loop};
+use crate::sync::{AtomicU64, AtomicU128, AtomicUsize, Ordering, const_unless_loom, spin_loop};
 use crate::token_bucket::BucketState;
 
 #[derive(Debug)]
 pub(super) struct Cell {
     word: AtomicU128,
+    /// 1 while the rule in force is to admit whatever comes, and 0 at any other time, and also for a while before and after. So a limit
+    /// that is off costs one narrow load.
+    is_unlimited: AtomicUsize,
     slots: [Slot; 2],
     /// Whether a change is being made: changes follow one another.
     changing: AtomicU64,
@@ -47,6 +50,7 @@ impl Cell {
         pub(super) fn new(rule: Rule) -> Self {
             Self {
                 word: AtomicU128::new(pack(0, Account::UNUSED)),
+                is_unlimited: AtomicUsize::new(matches!(rule.kind, Kind::Unlimited) as usize),
                 slots: [Slot::new(0, rule), Slot::new(u64::MAX, rule)],
                 changing: AtomicU64::new(0),
                 changed: AtomicU64::new(0),
@@ -67,6 +71,13 @@ impl Cell {
             spin_loop();
             word = self.word.load(Ordering::Acquire);
         }
+    }
+
+    /// Whether whatever comes is admitted, right at some instant within the call; if not, what is read says.
+    #[inline(always)]
+    pub(super) fn is_unlimited(&self) -> bool {
+        // Acquire: who goes by a rule sees everything from before it was put in force.
+        self.is_unlimited.load(Ordering::Acquire) == 1
     }
 
     /// Puts `account` in place of what was read; or changes nothing and returns what is there now.
@@ -101,6 +112,8 @@ impl Cell {
         let to = next(&from);
         let version = (version_of(seen.word) + 1) & VERSION_MAX;
         self.slots[(version & 1) as usize].write(version, &to);
+        // Relaxed: the release below has it seen by whoever sees the next rule.
+        self.is_unlimited.store(0, Ordering::Relaxed);
         loop {
             // Relaxed, here and below: ordered by `changing`.
             let now = at(Nanos::new(self.changed.load(Ordering::Relaxed)));
@@ -111,6 +124,9 @@ impl Cell {
                 Ok(_) => {
                     if settled.is_some() {
                         self.changed.store(now.as_u64(), Ordering::Relaxed);
+                    }
+                    if let Kind::Unlimited = to.kind {
+                        self.is_unlimited.store(1, Ordering::Release);
                     }
                     return Some(Change { from, to, at: now });
                 }

@@ -96,6 +96,9 @@ impl<C: Clock, O: Observer> AdjustableBucket<C, O> {
 impl<C, O: Observer> AdjustableBucket<C, O> {
     #[inline(always)]
     pub(crate) fn try_acquire_by(&self, clock: &impl Clock, cost: u64) -> (Nanos, Decision) {
+        if self.cell.is_unlimited() {
+            return (Nanos::ZERO, without_quota(Kind::Unlimited, Nanos::ZERO));
+        }
         let (now, decision) = self.decide_by(clock, |seen, now| self.take_from(seen, now, cost));
         (now, self.tell(now, cost, decision))
     }
@@ -199,6 +202,9 @@ impl<C, O> AdjustableBucket<C, O> {
 
     #[inline]
     pub(crate) fn take_silently(&self, now: Nanos, cost: u64) -> Decision {
+        if self.cell.is_unlimited() {
+            return without_quota(Kind::Unlimited, now);
+        }
         self.take_from(self.cell.read(), now, cost).0
     }
 
@@ -215,6 +221,9 @@ impl<C, O> AdjustableBucket<C, O> {
 
     #[inline]
     pub(crate) fn hold_silently(&self, now: Nanos, cost: u64) -> Decision {
+        if self.cell.is_unlimited() {
+            return without_quota(Kind::Unlimited, now);
+        }
         self.hold_from(self.cell.read(), now, cost).0
     }
 

@@ -185,6 +185,9 @@ where
     /// As [`try_acquire_at`](Self::try_acquire_at).
     #[inline(always)]
     pub fn try_acquire<B: Lookup<K> + ?Sized>(&self, key: &B, cost: u64) -> Decision {
+        if let Limit::Unlimited = self.limit {
+            return Ok(Admitted::new(Remaining::Unlimited, Nanos::ZERO));
+        }
         self.decide(key, cost).decision
     }
 

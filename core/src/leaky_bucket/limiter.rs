@@ -194,7 +194,7 @@ impl<C, O: Observer> LeakyBucket<C, O> {
     }
 
     /// Takes a slot after `current` or after what has replaced it; also tells what was decided on.
-    #[inline]
+    #[inline(always)]
     fn take_from(&self, mut current: u64, now: Nanos, cost: u64, longest_wait: Duration) -> (Slot, u64) {
         loop {
             let (next, decision) =
@@ -213,7 +213,7 @@ impl<C, O: Observer> LeakyBucket<C, O> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn report(&self, now: Nanos, cost: u64, decision: Slot) -> Result<Departure, Denied> {
         match &decision {
             Ok((departure, after)) => {
@@ -234,11 +234,22 @@ impl<C: Clock, O: Observer> LeakyBucket<C, O> {
     ///
     /// # Errors
     /// As [`try_acquire_at`](Self::try_acquire_at).
-    #[inline]
+    #[inline(always)]
     pub fn try_acquire(&self, cost: u64) -> Result<Departure, Denied> {
+        // Read before the clock: what is refused by this word found the queue full when it was read. What is refused by
+        // another one is refused at a reading from before others took their slots, so the clock is read again.
+        let seen = self.state.load(Ordering::Acquire);
+        let now = self.clock.now();
+        match self.take_from(seen, now, cost, Duration::MAX) {
+            (Err(Denied::RateLimited { .. }), decided_on) if decided_on != seen => self.overtaken(cost),
+            (decision, _) => self.report(now, cost, decision),
+        }
+    }
+
+    /// Begins anew.
+    #[cold]
+    fn overtaken(&self, cost: u64) -> Result<Departure, Denied> {
         loop {
-            // Read before the clock: what is refused by this word found the queue full when it was read. What is refused by
-            // another one is refused at a reading from before others took their slots, so the clock is read again.
             let seen = self.state.load(Ordering::Acquire);
             let now = self.clock.now();
             match self.take_from(seen, now, cost, Duration::MAX) {

@@ -137,7 +137,7 @@ impl LeakyBucketStep {
     /// # Errors
     /// [`Denied::RateLimited`] when it would have to wait behind more than the queue holds, [`Denied::CostExceedsLimit`] when
     /// it costs more than any item may.
-    #[inline]
+    #[inline(always)]
     pub const fn try_acquire(
         &self,
         state: LeakyBucketState,
@@ -163,7 +163,7 @@ impl LeakyBucketStep {
 
     /// As [`try_acquire`](Self::try_acquire), but refuses an item that would wait longer than `longest_wait`, which is
     /// [`Denied::RateLimited`] too.
-    #[inline]
+    #[inline(always)]
     pub const fn try_acquire_within(
         &self,
         state: LeakyBucketState,
@@ -229,6 +229,7 @@ impl LeakyBucketStep {
     }
 
     /// The answer when the state is too far ahead. The first reading at which it is not is later than now.
+    #[inline]
     const fn denial(&self, state: LeakyBucketState, now: Nanos) -> Denied {
         let reading = self.grid.first_reading_up_of(state.0 - self.bound_units);
         Denied::RateLimited { retry_after: Duration::from_nanos(reading - now.within_horizon()) }

@@ -62,8 +62,19 @@ impl SlidingCounterCell {
     /// A caller may be suspended between reading the clock and deciding, while others take at later readings what was let go
     /// since. So the word is read before the clock: if it is by this word that the request is denied, the estimate was too
     /// large when it was read, and no smaller than at the reading. If it is by another, the clock is read again.
-    #[inline]
+    #[inline(always)]
     pub(super) fn try_acquire_by(&self, step: &SlidingCounterStep, clock: &impl Clock, cost: u64) -> (Nanos, Decision) {
+        let seen = self.state.load(Ordering::Acquire);
+        let now = clock.now();
+        match self.take_from(seen, step, now, cost) {
+            (Err(Denied::RateLimited { .. }), decided_on) if decided_on != seen => self.overtaken(step, clock, cost),
+            (decision, _) => (now, decision),
+        }
+    }
+
+    /// Begins anew.
+    #[cold]
+    fn overtaken(&self, step: &SlidingCounterStep, clock: &impl Clock, cost: u64) -> (Nanos, Decision) {
         loop {
             let seen = self.state.load(Ordering::Acquire);
             let now = clock.now();

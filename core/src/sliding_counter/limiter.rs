@@ -214,7 +214,7 @@ impl<C: Clock, O: Observer> SlidingCounter<C, O> {
     ///
     /// # Errors
     /// As [`try_acquire_at`](Self::try_acquire_at).
-    #[inline]
+    #[inline(always)]
     pub fn try_acquire(&self, cost: u64) -> Decision {
         match &self.rule {
             Rule::Step(step) => {

@@ -235,6 +235,7 @@ impl SlidingCounterStep {
     }
 
     /// The answer when [`take`](Self::take) gives nothing.
+    #[inline(always)]
     pub(super) const fn denial(&self, met: &Met, now: Nanos, cost: u64) -> Denied {
         let (limit, period) = (self.rate.tokens(), self.rate.period_nanos());
         if cost > limit {
