@@ -15,6 +15,7 @@
 //! | [`ConcurrencyLimit`] | what fits beside what is in use, whatever the time | one word | share one word | never; a lowered limit drains |
 //! | [`Hierarchy`] | what every one of its levels admits | none of its own | as its levels | never, at any level |
 //! | `KeyedTokenBucket` (feature `keyed`) | smoothly, for each key | a key and a word each, up to a cap | read lock of a shard | never |
+//! | its `KeyHandle` | the same, for one of its keys | 256 bytes | share one word | never |
 //!
 //! All but the counter are *exact*, and it says by how much it errs: see the guarantees and trade-offs on each type.
 //! Underneath are [`BucketStep`], [`WindowStep`], [`SlidingCounterStep`] and [`LeakyBucketStep`], pure functions of state,

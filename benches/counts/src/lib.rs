@@ -12,8 +12,8 @@ use core::hint::black_box;
 
 use parking_lot::{RawMutex, RawRwLock};
 use sluicegate_threads::sluicegate_core::{
-    AdjustableBucket, ConcurrencyLimit, Hierarchy, KeyedTokenBucket, LeakyBucket, Level, Pacing, ShardedWindow,
-    SlidingCounter, SlidingLog, TokenBucket, WindowLimit,
+    AdjustableBucket, ConcurrencyLimit, Hierarchy, KeyHandle, KeyedTokenBucket, LeakyBucket, Level, Pacing,
+    ShardedWindow, SlidingCounter, SlidingLog, TokenBucket, WindowLimit,
 };
 use sluicegate_threads::{FixedShard, Limit, ManualClock, Nanos, Rate, Shard, quota};
 use sluicegate_tokio::{Growing, Queued, TokioRuntime, WaitOptions, WithClock};
@@ -25,7 +25,7 @@ pub type Run = Box<dyn FnMut(u64)>;
 pub type Path = (&'static str, fn() -> Run);
 
 /// All paths.
-pub const PATHS: [Path; 21] = [
+pub const PATHS: [Path; 25] = [
     ("token bucket, admitted", || {
         let bucket = TokenBucket::with_clock(quota!("1000/1s"), ManualClock::new());
         later(move |now| bucket.try_acquire_at(now, 1).is_ok(), true)
@@ -99,6 +99,25 @@ pub const PATHS: [Path; 21] = [
         let store = Keyed::with_clock(quota!("1/1h burst 2"), ManualClock::new());
         let _ = store.try_acquire_at(&7, Nanos::ZERO, 2);
         later(move |now| store.try_acquire_at(black_box(&7), now, 1).is_ok(), false)
+    }),
+    ("key's handle, admitted", || {
+        let handle = KeyHandle::new(&*Box::leak(Box::new(Keyed::with_clock(quota!("1000/1s"), ManualClock::new()))), 7)
+            .expect("a key");
+        later(move |now| handle.try_acquire_at(now, 1).is_ok(), true)
+    }),
+    ("key's handle, denied", || {
+        let store = Keyed::with_clock(quota!("1/1h burst 2"), ManualClock::new());
+        let handle = KeyHandle::new(&*Box::leak(Box::new(store)), 7).expect("a key");
+        let _ = handle.try_acquire_at(Nanos::ZERO, 2);
+        later(move |now| handle.try_acquire_at(now, 1).is_ok(), false)
+    }),
+    ("adjustable bucket, off", || {
+        let bucket = AdjustableBucket::with_clock(black_box(Limit::Unlimited), ManualClock::new());
+        later(move |now| bucket.try_acquire_at(now, 1).is_ok(), true)
+    }),
+    ("keyed store, off", || {
+        let store = Keyed::with_clock(black_box(Limit::Unlimited), ManualClock::new());
+        later(move |now| store.try_acquire_at(black_box(&7), now, 1).is_ok(), true)
     }),
     ("permit, taken and given back", || {
         let limit = ConcurrencyLimit::new(4);

@@ -19,7 +19,7 @@ impl<C, O: Observer> AdjustableBucket<C, O> {
     /// [`Denied::RateLimited`] when too little is left, [`Denied::ConcurrencyLimited`] when reservations hold so much that
     /// only their end can help, [`Denied::CostExceedsLimit`] when `cost` is more than the capacity, [`Denied::Closed`] under
     /// [`Limit::DenyAll`](crate::Limit::DenyAll). A denial takes nothing.
-    #[inline]
+    #[inline(always)]
     pub fn try_acquire_at(&self, now: Nanos, cost: u64) -> Decision {
         self.tell(now, cost, self.take_silently(now, cost))
     }
@@ -79,7 +79,7 @@ impl<C: Clock, O: Observer> AdjustableBucket<C, O> {
     ///
     /// # Errors
     /// As [`try_acquire_at`](Self::try_acquire_at).
-    #[inline]
+    #[inline(always)]
     pub fn try_acquire(&self, cost: u64) -> Decision {
         self.try_acquire_by(&self.clock, cost).1
     }
@@ -200,7 +200,7 @@ impl<C, O> AdjustableBucket<C, O> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take_silently(&self, now: Nanos, cost: u64) -> Decision {
         if self.cell.is_unlimited() {
             return without_quota(Kind::Unlimited, now);

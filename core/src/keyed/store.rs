@@ -47,8 +47,8 @@ use crate::{AdjustableBucket, BucketCell, BucketState, CachePadded, Clock, Limit
 ///
 /// # Trade-offs
 ///
-/// The price of a lookup is a hash, a lock and a probe. Where the same key decides often, a
-/// [`TokenBucket`](crate::TokenBucket) of its own is cheaper. A first use that finds its table full looks through that shard's
+/// The price of a lookup is a hash, a lock and a probe. Whoever asks for the same key often holds a [`KeyHandle`](crate::KeyHandle)
+/// of it, which pays none of them. A first use that finds its table full looks through that shard's
 /// keys, some nanoseconds each, while others wait for it; more shards make that shorter.
 ///
 /// The hasher is yours. Where clients choose keys it must be seeded and resist them, and its upper half must spread keys as
@@ -206,7 +206,7 @@ impl<K, R, S, C, O, Q: Quotas> KeyedTokenBucket<K, R, S, C, O, Q> {
 }
 
 impl<K, R: RawRwLock, S, C, O, Q: Quotas> KeyedTokenBucket<K, R, S, C, O, Q> {
-    /// The most bytes that the store will ever allocate, besides what keys own themselves.
+    /// The most bytes that the store will ever allocate, besides what keys own themselves and what [handles](crate::KeyHandle) take.
     ///
     /// Seven keys, each with a word and a tier, take 16 bytes more than their sizes, rounded up to a multiple of 64: a number or an address of
     /// 8 bytes takes 18.3, one of 16 bytes 27.4. The bound is 2.7 times that for each key, the last rehash of every table included, for
