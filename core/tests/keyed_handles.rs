@@ -2,6 +2,7 @@
 //!
 //! That a handle answers as the store would, whatever happens in between, is a law of its own in `keyed_law.rs`.
 #![cfg(feature = "keyed")]
+#![allow(clippy::std_instead_of_alloc, reason = "tests run on a host")]
 
 mod support;
 

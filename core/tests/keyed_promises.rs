@@ -481,12 +481,15 @@ fn a11_first_uses_race_clean_ups() {
     assert!(store.try_acquire_at(&1, Nanos::ZERO, 1).is_err());
 }
 
+/// After how many readings others act, and what they do.
+type Meanwhile = (u32, fn(&Slow));
+
 /// A clock that lets others act between one of its readings and the caller's next step.
 #[derive(Default)]
 struct Slow {
     at: ManualClock,
     /// How many readings it is until then, and what they do.
-    meanwhile: core::cell::Cell<Option<(u32, fn(&Self))>>,
+    meanwhile: core::cell::Cell<Option<Meanwhile>>,
     store: core::cell::OnceCell<KeyedTokenBucket<u8, parking_lot::RawRwLock, std::hash::RandomState, &'static Slow>>,
 }
 
