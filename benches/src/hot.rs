@@ -21,14 +21,17 @@ pub const BASELINE: &str = "governor";
 /// The window whose shard is the core's.
 pub const BY_CORE: &str = "`ShardedWindow`, by core";
 
+/// The window whose shard is the thread's.
+pub const BY_THREAD: &str = "`ShardedWindow`, by thread";
+
 /// Our store.
 pub const KEYED: &str = "`KeyedTokenBucket`, `TscClock`";
 
 /// A handle of a key of our store, which all threads share.
-pub const HANDLE: &str = "the same, by a `KeyHandle`";
+pub const HANDLE: &str = "`KeyHandle`, `TscClock`";
 
 /// No store at all: what a key's decisions cost where they take turns at one word.
-pub const NO_STORE: &str = "no store: `TokenBucket`, `TscClock`";
+pub const NO_STORE: &str = "no store: one `TokenBucket`, `TscClock`";
 
 /// How many threads ask.
 pub const THREADS: [usize; 6] = [1, 2, 4, 8, 16, 64];
@@ -95,7 +98,7 @@ fn contestants(asked: Asked) -> Vec<Crowd<'static>> {
         Crowd::new(BY_CORE, move || {
             assert_eq!(black_box(by_core.try_acquire(1).is_ok()), is_there);
         }),
-        Crowd::new("`ShardedWindow`, by thread", move || {
+        Crowd::new(BY_THREAD, move || {
             assert_eq!(black_box(by_thread.try_acquire(1).is_ok()), is_there);
         }),
     ]

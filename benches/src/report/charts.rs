@@ -67,13 +67,15 @@ fn draw_lines(
     highest: f64,
 ) -> Result<(), DrawingAreaErrorKind<<SVGBackend<'static> as DrawingBackend>::ErrorType>> {
     area.fill(&WHITE)?;
+    // The names of the lines are above all of them.
+    let headroom = 1.0 / (1.0 - 0.06 * (rows.len() + 1) as f64).max(0.3);
     // Columns are equally far apart, whatever their numbers.
     let mut chart = ChartBuilder::on(area)
         .margin(MARGIN)
         .caption(&table.title, ("sans-serif", 18))
         .x_label_area_size(40)
         .y_label_area_size(56)
-        .build_cartesian_2d(0.0..(heads.len() - 1).max(1) as f64, 0.0..highest * 1.35)?;
+        .build_cartesian_2d(0.0..(heads.len() - 1).max(1) as f64, 0.0..highest * headroom)?;
     let label = |place: &f64| {
         let is_column = (place - place.round()).abs() < 1e-6;
         heads.get(place.round() as usize).filter(|_| is_column).map_or(String::new(), |head| (*head).into())
