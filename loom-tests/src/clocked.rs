@@ -1,8 +1,10 @@
 //! What the models ask of a limiter that reads its own clock, and core's limiters that answer.
 
+use std::sync::Arc;
+
 use sluicegate_core::{
-    AdjustableBucket, KeyedOptions, KeyedTokenBucket, LeakyBucket, ManualClock, Nanos, Overflow, PER_SECOND, Pacing,
-    Quota, Rate, Shard, ShardedWindow, SlidingCounter, TokenBucket, WindowLimit, quota,
+    AdjustableBucket, KeyHandle, KeyedOptions, KeyedTokenBucket, LeakyBucket, ManualClock, Nanos, Overflow, PER_SECOND,
+    Pacing, Quota, Rate, Shard, ShardedWindow, SlidingCounter, TokenBucket, WindowLimit, quota,
 };
 
 use crate::Seat;
@@ -150,6 +152,29 @@ clocked_keys! {
     /// [`KeyedTokenBucket::try_acquire`] where there is no place and all keys share a limiter.
     ClockedOverflow: KeyedOptions::new(TWO_A_SECOND).cap(0).overflow(Overflow::Shared(TWO_A_SECOND.into())),
         |store| store.try_acquire(&1, 1).is_ok();
+}
+
+/// [`KeyHandle::try_acquire`].
+#[derive(Debug)]
+pub struct ClockedHandle(KeyHandle<Arc<KeyedTokenBucket<u8, ModelLock, Parity, ManualClock>>, u8>);
+
+impl Clocked for ClockedHandle {
+    fn new() -> Self {
+        let ClockedKey(store) = ClockedKey::new();
+        Self(KeyHandle::new(Arc::new(store), 1).expect("the key is there"))
+    }
+
+    fn go_on(&self) {
+        self.0.store().clock().set(LATER);
+    }
+
+    fn try_acquire(&self) -> bool {
+        self.0.try_acquire(1).is_ok()
+    }
+
+    fn try_acquire_late(&self) -> bool {
+        self.0.try_acquire_at(NOW, 1).is_ok_and(|taken| taken.at == NOW)
+    }
 }
 
 fn limit(count: u64) -> WindowLimit {

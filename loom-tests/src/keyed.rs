@@ -135,23 +135,23 @@ pub fn two_changes_of_quota<S: Store>() {
     promise!(levels == [Some(4); 2] || levels == [Some(6); 2], "keys of two shards have one quota: {levels:?}");
 }
 
-fn store<S: Store>(quota: Quota, cap: usize) -> Arc<S> {
+pub(crate) fn store<S: Store>(quota: Quota, cap: usize) -> Arc<S> {
     Arc::new(S::new(quota, cap))
 }
 
-fn take<S: Store>(store: &S, key: u8, now: Nanos, cost: u64) {
+pub(crate) fn take<S: Store>(store: &S, key: u8, now: Nanos, cost: u64) {
     promise!(store.decide(key, now, cost) == Served::Admitted, "nobody races yet");
 }
 
-const TWO_A_SECOND: Quota = quota!("2/1s");
+pub(crate) const TWO_A_SECOND: Quota = quota!("2/1s");
 /// Keys of one shard are even.
-const KEY: u8 = 2;
+pub(crate) const KEY: u8 = 2;
 const NEIGHBOUR: u8 = 4;
 const THIRD: u8 = 6;
 /// A key of the other one.
 const OTHER: u8 = 1;
 /// Far from the origin, so that an unused state lies behind it.
-const NOW: Nanos = Nanos::from_secs(100);
-const BEFORE: Nanos = Nanos::from_secs(99);
+pub(crate) const NOW: Nanos = Nanos::from_secs(100);
+pub(crate) const BEFORE: Nanos = Nanos::from_secs(99);
 /// When all are full again.
-const LATER: Nanos = Nanos::from_secs(200);
+pub(crate) const LATER: Nanos = Nanos::from_secs(200);

@@ -19,6 +19,7 @@ pub mod bucket;
 mod clocked;
 pub mod counter;
 mod doors;
+pub mod handles;
 pub mod hierarchy;
 mod key_queue;
 pub mod key_waiting;
@@ -36,8 +37,8 @@ pub mod waiting;
 pub mod window;
 
 pub use clocked::{
-    Clocked, ClockedAdjustable, ClockedAdjustableDebtor, ClockedBucket, ClockedCounter, ClockedDebtor, ClockedKey,
-    ClockedKeyDebtor, ClockedOverflow, ClockedPacer, ClockedShards, ClockedWindow,
+    Clocked, ClockedAdjustable, ClockedAdjustableDebtor, ClockedBucket, ClockedCounter, ClockedDebtor, ClockedHandle,
+    ClockedKey, ClockedKeyDebtor, ClockedOverflow, ClockedPacer, ClockedShards, ClockedWindow,
 };
 pub use doors::{
     Adjustable, Answer, Bucket, CoreAdjustable, CoreBucket, CoreCounter, CorePacer, CorePermits, CoreTree, CoreWindow,
@@ -50,7 +51,7 @@ pub use queue::{
     Waiter, Ways,
 };
 pub use shim::{Bound, model, models, race2, race3};
-pub use store::{CoreStore, Parity, ParityHasher, Served, Store};
+pub use store::{Change, CoreStore, Handle, Handles, Parity, ParityHasher, Served, Store};
 
 /// Asserts a promise within a model. The words it fails with tell a broken promise from a limit of the model checker.
 #[macro_export]

@@ -234,6 +234,22 @@ planted! { CompactStore: StoreFlaws;
     store_forgets_absent_keys: FORGETS_ABSENT_KEYS in keyed::change_of_quota_against_first_use within 2;
     /// The first change comes last in one shard, and the second one in the other.
     store_changes_beside_others: CHANGES_BESIDE_OTHERS in keyed::two_changes_of_quota within 2;
+    /// What a handle takes between the look and the end is taken again.
+    store_ends_in_two_steps: ENDS_IN_TWO_STEPS in handles::change_of_quota_against_a_handle within 2;
+    /// The last handle is gone, and a look does not see what it took: only the memory orders allow that.
+    store_ends_by_a_stale_look: ENDS_IN_TWO_STEPS in handles::drop_of_the_last_handle_against_clean_up within 2;
+    /// A handle is denied tokens that are there, because they have been taken back from it.
+    store_denies_by_an_end: DENIES_BY_AN_END in handles::tokens_are_there_before_and_after within 2;
+    /// The same key has nothing for an instant.
+    store_shows_an_end: SHOWS_AN_END in handles::tokens_are_there_before_and_after within 2;
+    /// The handle goes on with a state that is nobody's.
+    store_drops_kept: DROPS_KEPT in handles::clean_up_against_a_handle within 2;
+    /// What its handles take is taken from a key that is gone, and then again from the new one.
+    store_removes_untold: REMOVES_UNTOLD in handles::remove_against_a_handle within 2;
+    /// What a handle took at a later reading is settled at an earlier one, and paid off at the new rate.
+    store_reads_the_clock_first: READS_THE_CLOCK_FIRST in handles::change_by_clock_against_a_handle within 2;
+    /// The same by a reading that follows: only the memory orders allow that.
+    store_ends_relaxed: ENDS_RELAXED in handles::change_by_clock_against_a_handle within 2;
 }
 
 /// Asserts that the model fails, and fails by a promise rather than by a limit of the model checker.

@@ -3,8 +3,8 @@
 //! Each body says what it proves. Beside each test: its threads, how many preemptions bound it, and what it costs.
 
 use sluicegate_loom_tests::{
-    Bound, ClockedAdjustable, ClockedAdjustableDebtor, ClockedBucket, ClockedCounter, ClockedDebtor, ClockedKey,
-    ClockedKeyDebtor, ClockedOverflow, ClockedPacer, ClockedShards, ClockedWindow, model, own_clock,
+    Bound, ClockedAdjustable, ClockedAdjustableDebtor, ClockedBucket, ClockedCounter, ClockedDebtor, ClockedHandle,
+    ClockedKey, ClockedKeyDebtor, ClockedOverflow, ClockedPacer, ClockedShards, ClockedWindow, model, own_clock,
 };
 
 // 2 threads, every interleaving: 2009 interleavings, 0.3 s.
@@ -53,6 +53,12 @@ fn key_overtaken() {
 #[test]
 fn key_debit_overtaken() {
     model(Bound::preemptions(3), own_clock::overtaken_at_a_later_reading::<ClockedKeyDebtor>);
+}
+
+// 2 threads, every interleaving: 2009 interleavings, 0.2 s.
+#[test]
+fn handle_overtaken() {
+    model(Bound::NONE, own_clock::overtaken_at_a_later_reading::<ClockedHandle>);
 }
 
 // 2 threads, up to 2 preemptions: 3964 interleavings, 1.3 s.

@@ -2,14 +2,16 @@
 
 use core::fmt;
 use core::marker::PhantomData;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::Arc;
 
 use lock_api::RwLock;
 use sluicegate_core::{BucketState, BucketStep, Denied, Inheritance, Nanos, Quota};
 
+use super::kept::{CompactHandle, Word};
 use crate::lock::ModelLock;
 use crate::shim::AtomicU64;
-use crate::{Served, Store};
+use crate::{Handles, Served, Store};
 
 /// Bugs that a store may have, one type each.
 pub trait StoreFlaws: Send + Sync + 'static {
@@ -31,6 +33,20 @@ pub trait StoreFlaws: Send + Sync + 'static {
     const FORGETS_ABSENT_KEYS: bool = false;
     /// Changes shard by shard, whoever else does so meanwhile.
     const CHANGES_BESIDE_OTHERS: bool = false;
+    /// Looks at a state that it takes back from handles, and then ends it.
+    const ENDS_IN_TWO_STEPS: bool = false;
+    /// A handle takes an ended state for one without tokens, and denies.
+    const DENIES_BY_AN_END: bool = false;
+    /// A handle shows what an ended state holds.
+    const SHOWS_AN_END: bool = false;
+    /// Drops full keys that have handles as any other.
+    const DROPS_KEPT: bool = false;
+    /// Removes a key and leaves its handles what they have.
+    const REMOVES_UNTOLD: bool = false;
+    /// Reads the clock for a change before it takes keys back from their handles.
+    const READS_THE_CLOCK_FIRST: bool = false;
+    /// Who takes a state back may then read a clock from before the handles' last readings.
+    const ENDS_RELAXED: bool = false;
 }
 
 /// A list of keys and states in each of two shards, and one count of all keys.
@@ -39,18 +55,19 @@ pub struct CompactStore<F> {
     keys: AtomicU64,
     cap: u64,
     changes: RwLock<ModelLock, ()>,
+    clock: AtomicU64,
     flaws: PhantomData<F>,
 }
 
 struct Shard {
     step: BucketStep,
-    entries: Vec<(u8, AtomicU64)>,
+    entries: Vec<(u8, Word)>,
     absent: BucketState,
 }
 
 impl Shard {
     fn find(&self, key: u8) -> Option<&AtomicU64> {
-        self.entries.iter().find(|(present, _)| *present == key).map(|(_, word)| word)
+        self.entries.iter().find(|(present, _)| *present == key).map(|(_, word)| word.cell())
     }
 }
 
@@ -59,7 +76,7 @@ impl<F: StoreFlaws> CompactStore<F> {
         &self.shards[usize::from(key % 2)]
     }
 
-    fn decide_present(step: &BucketStep, word: &AtomicU64, now: Nanos, cost: u64) -> Served {
+    pub(super) fn decide_present(step: &BucketStep, word: &AtomicU64, now: Nanos, cost: u64) -> Served {
         let mut current = word.load(Relaxed);
         loop {
             let (next, decision) = step.try_acquire(BucketState::from_bits(current), now, cost);
@@ -70,7 +87,8 @@ impl<F: StoreFlaws> CompactStore<F> {
                 word.store(next.to_bits(), Relaxed);
                 return Served::Admitted;
             }
-            match word.compare_exchange(current, next.to_bits(), Relaxed, Relaxed) {
+            // Release, for the clock: who takes the word back reads one no earlier.
+            match word.compare_exchange(current, next.to_bits(), Release, Relaxed) {
                 Ok(_) => return Served::Admitted,
                 Err(seen) => current = seen,
             }
@@ -80,8 +98,11 @@ impl<F: StoreFlaws> CompactStore<F> {
     fn clean(&self, shard: &mut Shard, now: Nanos) {
         let Shard { step, entries, absent } = shard;
         let before = entries.len();
-        entries.retain(|(_, word)| {
-            let state = BucketState::from_bits(word.load(Relaxed));
+        entries.retain_mut(|(_, word)| {
+            if !F::DROPS_KEPT && !word.take_back_unused::<F>() {
+                return true;
+            }
+            let state = BucketState::from_bits(word.cell().load(Relaxed));
             let is_full = step.is_full(state, now) && step.is_full(*absent, now);
             if is_full && !F::FORGETS_WHAT_IT_DROPPED {
                 *absent = BucketState::from_bits(absent.to_bits().max(state.to_bits()));
@@ -89,6 +110,38 @@ impl<F: StoreFlaws> CompactStore<F> {
             !(F::DROPS_SPENT || is_full)
         });
         self.keys.fetch_sub((before - entries.len()) as u64, Relaxed);
+    }
+
+    fn change(&self, quota: Quota, now: impl Fn() -> Nanos) {
+        let new = BucketStep::new(quota);
+        let _changing = if F::CHANGES_BESIDE_OTHERS { None } else { Some(self.changes.write()) };
+        for lock in &self.shards {
+            let convert = |shard: &Shard, now| {
+                for (_, word) in &shard.entries {
+                    let state = BucketState::from_bits(word.cell().load(Relaxed));
+                    word.cell().store(new.inherit(&shard.step, state, now, Inheritance::Level).to_bits(), Relaxed);
+                }
+            };
+            if F::CONVERTS_AMONG_READERS {
+                convert(&lock.read(), now());
+            }
+            let mut shard = lock.write();
+            let read_first = F::READS_THE_CLOCK_FIRST.then(&now);
+            shard.entries.iter_mut().for_each(|(_, word)| word.take_back::<F>());
+            let now = read_first.unwrap_or_else(&now);
+            if !F::CONVERTS_AMONG_READERS {
+                convert(&shard, now);
+            }
+            if !F::FORGETS_ABSENT_KEYS {
+                shard.absent = new.inherit(&shard.step, shard.absent, now, Inheritance::Level);
+            }
+            shard.step = new;
+        }
+    }
+
+    /// The reading of the clock.
+    pub(super) fn now(&self) -> Nanos {
+        Nanos::new(self.clock.load(Acquire))
     }
 
     fn claim(&self) -> bool {
@@ -115,6 +168,7 @@ impl<F: StoreFlaws> Store for CompactStore<F> {
             keys: AtomicU64::new(0),
             cap: cap as u64,
             changes: RwLock::new(()),
+            clock: AtomicU64::new(0),
             flaws: PhantomData,
         };
         store.clean_up(Nanos::ZERO);
@@ -148,7 +202,7 @@ impl<F: StoreFlaws> Store for CompactStore<F> {
                 return Served::TooManyKeys;
             }
         }
-        shard.entries.push((key, AtomicU64::new(next.to_bits())));
+        shard.entries.push((key, Word::InPlace(AtomicU64::new(next.to_bits()))));
         Served::Admitted
     }
 
@@ -162,8 +216,8 @@ impl<F: StoreFlaws> Store for CompactStore<F> {
     fn clean_up(&self, now: Nanos) {
         for shard in &self.shards {
             if F::DROPS_BY_AN_OLD_LOOK {
-                let is_full = |shard: &Shard, word: &AtomicU64| {
-                    shard.step.is_full(BucketState::from_bits(word.load(Relaxed)), now)
+                let is_full = |shard: &Shard, word: &Word| {
+                    shard.step.is_full(BucketState::from_bits(word.cell().load(Relaxed)), now)
                 };
                 let full: Vec<u8> = {
                     let shard = shard.read();
@@ -180,27 +234,7 @@ impl<F: StoreFlaws> Store for CompactStore<F> {
     }
 
     fn set_quota(&self, quota: Quota, now: Nanos) {
-        let new = BucketStep::new(quota);
-        let _changing = if F::CHANGES_BESIDE_OTHERS { None } else { Some(self.changes.write()) };
-        for lock in &self.shards {
-            let convert = |shard: &Shard| {
-                for (_, word) in &shard.entries {
-                    let state = BucketState::from_bits(word.load(Relaxed));
-                    word.store(new.inherit(&shard.step, state, now, Inheritance::Level).to_bits(), Relaxed);
-                }
-            };
-            if F::CONVERTS_AMONG_READERS {
-                convert(&lock.read());
-            }
-            let mut shard = lock.write();
-            if !F::CONVERTS_AMONG_READERS {
-                convert(&shard);
-            }
-            if !F::FORGETS_ABSENT_KEYS {
-                shard.absent = new.inherit(&shard.step, shard.absent, now, Inheritance::Level);
-            }
-            shard.step = new;
-        }
+        self.change(quota, || now);
     }
 
     fn level(&self, key: u8, now: Nanos) -> Option<u64> {
@@ -210,6 +244,36 @@ impl<F: StoreFlaws> Store for CompactStore<F> {
 
     fn keys(&self) -> usize {
         self.shards.iter().map(|shard| shard.read().entries.len()).sum()
+    }
+}
+
+impl<F: StoreFlaws> Handles for CompactStore<F> {
+    type Handle = CompactHandle<F>;
+
+    fn handle(self: &Arc<Self>, key: u8) -> CompactHandle<F> {
+        let mut shard = self.shard(key).write();
+        let Shard { step, entries, .. } = &mut *shard;
+        let word = entries.iter_mut().find(|(present, _)| *present == key).map(|(_, word)| word);
+        CompactHandle::new(self, key, *step, word.expect("the key is there"))
+    }
+
+    fn remove(&self, key: u8) -> bool {
+        let mut shard = self.shard(key).write();
+        let Some(at) = shard.entries.iter().position(|(present, _)| *present == key) else { return false };
+        let (_, mut word) = shard.entries.swap_remove(at);
+        if !F::REMOVES_UNTOLD {
+            word.take_back::<F>();
+        }
+        self.keys.fetch_sub(1, Relaxed);
+        true
+    }
+
+    fn go_on(&self, now: Nanos) {
+        self.clock.store(now.as_u64(), Release);
+    }
+
+    fn change_by_clock(&self, quota: Quota) {
+        self.change(quota, || self.now());
     }
 }
 
