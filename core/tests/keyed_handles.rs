@@ -91,6 +91,23 @@ fn a01_handles_of_two_keys_share_no_budget() {
     assert!(two.try_acquire(1).is_ok());
 }
 
+// What is owed, in units of another quota, can be as large as any number.
+#[test]
+fn a01_a_debt_that_was_carried_over_is_no_place_of_another_key() {
+    let (fast, slow) = (quota!("1000000/1s burst 1 debt 20000000"), quota!("1/1000s"));
+    let (now, owed) = (Nanos::new(69_414_584_320), 18_446_743);
+    let options = KeyedOptions::new(fast).shards(NonZeroUsize::MIN);
+    let store: Store<u64> = Store::new(options);
+    store.clock().set(now);
+    assert_eq!(store.debit(&1, owed + 1).unpaid, 0);
+    store.set_quota((), slow, Inheritance::Level).unwrap();
+    let others = [2, 3, 4].map(|key| KeyHandle::new(&store, key).unwrap());
+    assert_eq!(store.inspect(&1).unwrap().level, 0);
+    assert!(store.try_acquire(&1, 1).is_err());
+    store.clean_up();
+    assert!(others.iter().all(|other| other.try_acquire(1).is_ok()));
+}
+
 #[test]
 fn a14_what_the_store_gives_back_reaches_the_handle() {
     let store: Store<u64> = Store::new(quota!("3/1m debt 2"));

@@ -12,9 +12,9 @@ pub(super) type KeptCell = Arc<CachePadded<BucketCell>>;
 
 /// The states of a shard's keys that handles keep.
 ///
-/// In the table, such a key has a *mark* in place of its state: where the state is. No state is as large as the least mark, because 30
-/// years, the capacity and the debt together stay below 2^63. So whoever looks at a key finds out without another word, and a key that
-/// has no handle takes no more than before there were any.
+/// In the table, such a key has a *mark* in place of its state: where the state is. No state [in place](in_place) is as large as the
+/// least mark. So whoever looks at a key finds out without another word, and a key that has no handle takes no more than before there
+/// were any.
 pub(super) struct KeptCells(Slab<KeptCell>);
 
 impl KeptCells {
@@ -61,7 +61,8 @@ impl KeptCells {
 
     /// The same where the key has no handle any more, and tells whether its state is in its place now.
     ///
-    /// Handles come only from other ones and from [`keep`](Self::keep), so that once there is none there will be none meanwhile.
+    /// Handles come only from other ones and from [`keep`](Self::keep), so that once there is none there will be none meanwhile. The count
+    /// orders nothing; ending the cell, which reads the latest state and writes in one step, does.
     pub(super) fn take_back_unused(&mut self, in_place: &mut BucketCell) -> bool {
         let Some(index) = index_of(in_place.state().to_bits()) else { return true };
         if self.0.get(index).is_some_and(|kept| Arc::strong_count(kept) > 1) {
@@ -74,6 +75,14 @@ impl KeptCells {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+}
+
+/// A cell for the table with `state`, which is no mark afterwards.
+///
+/// What a quota can come to by itself is below 2^63, but a debt that was carried over from another quota may be any number. What is cut
+/// off is 2^32 units of 2^64, of which no quota generates half in 30 years.
+pub(super) fn in_place(state: BucketState) -> BucketCell {
+    BucketCell::with_state(BucketState::from_bits(state.to_bits().min(FIRST_MARK - 1)))
 }
 
 fn index_of(mark: u64) -> Option<usize> {

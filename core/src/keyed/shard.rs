@@ -1,6 +1,6 @@
 //! One shard: a table of keys and their states, and what becomes of those that are full again.
 
-use super::kept::{KeptCell, KeptCells};
+use super::kept::{KeptCell, KeptCells, in_place};
 use super::lookup::Lookup;
 use super::quotas::Quotas;
 use super::table::{Place, Table, buckets_for, bytes_of_bucket};
@@ -16,7 +16,7 @@ pub(super) struct Entry<K, T> {
 
 impl<K, T> Entry<K, T> {
     pub(super) fn new(key: K, state: BucketState, tier: T) -> Self {
-        Self { key, in_place: BucketCell::with_state(state), tier }
+        Self { key, in_place: in_place(state), tier }
     }
 }
 
@@ -156,7 +156,7 @@ impl<K, Q: Quotas> Shard<K, Q> {
         let entry = self.table.at_mut(place)?;
         let old = core::mem::replace(&mut entry.tier, tier);
         let state = moved(&self.quotas, old, tier, entry.in_place.state(), now, inheritance);
-        entry.in_place = BucketCell::with_state(state);
+        entry.in_place = in_place(state);
         Some((old, self.note_move(old, tier, now, inheritance)))
     }
 
@@ -201,7 +201,7 @@ impl<K, Q: Quotas> Shard<K, Q> {
         }
         let now = reading_of_change(&self.quotas, tier, now(), inheritance);
         for entry in self.table.iter_mut().filter(|entry| entry.tier == tier) {
-            entry.in_place = BucketCell::with_state(new.inherit(&old, entry.in_place.state(), now, inheritance));
+            entry.in_place = in_place(new.inherit(&old, entry.in_place.state(), now, inheritance));
         }
         if tier == Q::Tier::default() {
             self.absent = new.inherit(&old, self.absent, now, inheritance);

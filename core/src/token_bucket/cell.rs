@@ -213,6 +213,6 @@ impl fmt::Debug for BucketCell {
     }
 }
 
-/// No state of any quota: those are below 2^63.
+/// No state that a quota comes to by itself: those are below 2^63. Whoever ends cells gives them no other.
 #[cfg(feature = "keyed")]
 const ENDED: u64 = u64::MAX;
