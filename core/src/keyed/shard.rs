@@ -227,17 +227,26 @@ impl<K, Q: Quotas> Shard<K, Q> {
         if self.absent.to_bits() > full {
             return;
         }
-        for _ in 0..slots.min(self.table.slots()) {
-            // The table may be another one than last time.
-            let slot = self.table.slot_or_first(self.cursor);
-            self.cursor = slot.next();
+        if slots >= self.table.slots() {
+            return self.clean_all(now, hash_of);
+        }
+        for _ in 0..slots {
+            let slot = self.table.sweep(&mut self.cursor);
             self.clean_slot(slot, full, &hash_of);
         }
     }
 
-    /// Looks at all of them.
+    /// Looks at all of them, in their order, in which none is missed.
     pub(super) fn clean_all(&mut self, now: Nanos, hash_of: impl Fn(&K) -> u64) {
-        self.clean_some(now, usize::MAX, hash_of);
+        let full = self.quotas.step(Q::Tier::default()).accrued(now);
+        if self.absent.to_bits() > full {
+            return;
+        }
+        let mut slot = Place::FIRST;
+        for _ in 0..self.table.slots() {
+            self.clean_slot(slot, full, &hash_of);
+            slot = slot.next();
+        }
     }
 
     fn clean_slot(&mut self, slot: Place, full: u64, hash_of: impl Fn(&K) -> u64) {

@@ -15,6 +15,8 @@ use arrayvec::ArrayVec;
 pub(super) struct Table<T> {
     buckets: Vec<Bucket<T>>,
     len: usize,
+    /// How many runs of buckets a sweep goes on at a time.
+    stride: usize,
 }
 
 /// It begins a cache line, and where keys are a word it is two. `repr(C)` has what is read first in either: the number of entries at
@@ -51,7 +53,7 @@ impl Place {
 
 impl<T> Table<T> {
     pub(super) const fn new() -> Self {
-        Self { buckets: Vec::new(), len: 0 }
+        Self { buckets: Vec::new(), len: 0, stride: 0 }
     }
 
     /// A table with room for `entries`.
@@ -60,7 +62,7 @@ impl<T> Table<T> {
         let count = buckets_for(entries);
         buckets.reserve_exact(count);
         buckets.resize_with(count, Bucket::new);
-        Self { buckets, len: 0 }
+        Self { buckets, len: 0, stride: stride(count.div_ceil(RUN)) }
     }
 
     pub(super) const fn len(&self) -> usize {
@@ -130,9 +132,24 @@ impl<T> Table<T> {
         if at + 1 == self.buckets.len() { 0 } else { at + 1 }
     }
 
-    /// `slot`, unless the table has no such bucket: then the first.
-    pub(super) fn slot_or_first(&self, slot: Place) -> Place {
-        if slot.bucket < self.buckets.len() { slot } else { Place::FIRST }
+    /// The slot that a sweep has come to, whose place is moved on. As many calls as there are slots, or a few more, see each of them once.
+    ///
+    /// Entries are added between those calls. So a sweep does not go through buckets in their order: behind it they would be empty while what
+    /// is added came to those before it as well, until they were all full and an entry had to pass thousands of them. It goes through
+    /// runs of a few, far apart, so that wherever an entry has to pass a full bucket an emptier one is near. What is brought back from a
+    /// run that is to come to one that was, as after a removal, is seen the next time round.
+    pub(super) fn sweep(&self, place: &mut Place) -> Place {
+        if place.bucket >= self.buckets.len() {
+            // The table is another one than it was.
+            *place = Place::FIRST;
+        }
+        let slot = *place;
+        *place = slot.next();
+        if place.bucket != slot.bucket && (place.bucket % RUN == 0 || place.bucket >= self.buckets.len()) {
+            let runs = self.buckets.len().div_ceil(RUN).max(1);
+            *place = Place { bucket: (slot.bucket / RUN + self.stride) % runs * RUN, ..Place::FIRST };
+        }
+        slot
     }
 
     /// The entry at a place, if there is one.
@@ -342,6 +359,8 @@ fn stride(count: usize) -> usize {
 
 /// With 16 bytes an entry, a bucket is two cache lines.
 const ENTRIES: usize = 7;
+/// Buckets that a sweep goes through in their order: what is fetched from memory ahead then helps, and entries have not far to go.
+const RUN: usize = 8;
 /// The tag that tells how many entries had to pass.
 const PASSED: usize = ENTRIES;
 const LOW_BITS: u64 = u64::from_le_bytes([1; 8]);
@@ -500,6 +519,59 @@ mod tests {
         }
         table.check();
         assert!(at_home(&table) > before - 150, "{} of {before}", at_home(&table));
+    }
+
+    #[test]
+    fn a_sweep_sees_every_slot_once() {
+        for entries in [0, 1, 5, 50, 51, 52, 300, 3_000, 10_007] {
+            let table: Table<Entry> = Table::with_capacity(entries);
+            let mut seen = alloc::vec![false; table.slots()];
+            // From anywhere, also from where a larger table had a bucket.
+            let mut place = Place { bucket: entries, entry: 3 };
+            let _ = table.sweep(&mut place);
+            place = Place::FIRST;
+            for _ in 0..table.slots() {
+                let slot = table.sweep(&mut place);
+                assert!(!core::mem::replace(&mut seen[slot.bucket * ENTRIES + slot.entry], true));
+            }
+            assert!(seen.into_iter().all(|seen| seen));
+        }
+    }
+
+    // Keys come at a steady pace, and a sweep of four slots for each drops those that are old enough: as a store does.
+    #[test]
+    fn a_sweep_among_additions_leaves_entries_near_their_homes() {
+        const LIFE: u32 = 60_000;
+        let mut random = 1_u64;
+        let mut next = || {
+            random = random.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(1);
+            random ^ random >> 32
+        };
+        // Full of keys that are all old enough at the same time, and then of any age.
+        let entries: Vec<Entry> = (0..LIFE).map(|number| (next(), number)).collect();
+        let mut table = table(&entries);
+        let mut place = Place::FIRST;
+        let mut longest = 0;
+        for number in LIFE..LIFE * 5 {
+            for _ in 0..4 {
+                let slot = table.sweep(&mut place);
+                while table.at(slot).is_some_and(|entry| number - entry.1 >= LIFE / 2) {
+                    assert!(table.remove(slot, hash_of).is_some());
+                }
+            }
+            let hash = next();
+            let _ = table.insert(hash, (hash, number));
+            if number % 64 == 0 {
+                let mut at = home(next(), table.buckets.len());
+                let mut way = 0;
+                while table.buckets[at].tags[PASSED] != 0 {
+                    (at, way) = (table.after(at), way + 1);
+                }
+                longest = longest.max(way);
+            }
+        }
+        table.check();
+        assert!(longest < 200, "{longest} buckets to find that a key is not there");
     }
 
     #[test]
