@@ -14,18 +14,16 @@
 use super::step::{Account, HELD_MAX};
 use super::words::{Kind, Rule, Slot};
 use crate::Nanos;
-use crate::sync::{AtomicU64, AtomicU128, AtomicUsize, Ordering, const_unless_loom, spin_loop};
+use crate::sync::{AtomicU64, AtomicU128, Ordering, const_unless_loom, spin_loop};
 use crate::token_bucket::BucketState;
 
 #[derive(Debug)]
 pub(super) struct Cell {
     word: AtomicU128,
-    /// 1 while the rule in force is to admit whatever comes, and 0 at any other time, and also for a while before and after. So a limit
-    /// that is off costs one narrow load.
-    is_unlimited: AtomicUsize,
     slots: [Slot; 2],
-    /// Whether a change is being made: changes follow one another.
-    changing: AtomicU64,
+    /// Whether a change is being made, `CHANGING`: changes follow one another. Else `UNLIMITED` if the rule in force is to admit whatever
+    /// comes, so that a limit that is off costs one narrow load, and otherwise `LIMITED`.
+    standing: AtomicU64,
     /// The reading of the last change that settled the bucket; only a change touches it.
     changed: AtomicU64,
 }
@@ -50,9 +48,8 @@ impl Cell {
         pub(super) fn new(rule: Rule) -> Self {
             Self {
                 word: AtomicU128::new(pack(0, Account::UNUSED)),
-                is_unlimited: AtomicUsize::new(matches!(rule.kind, Kind::Unlimited) as usize),
                 slots: [Slot::new(0, rule), Slot::new(u64::MAX, rule)],
-                changing: AtomicU64::new(0),
+                standing: AtomicU64::new(standing(rule.kind)),
                 changed: AtomicU64::new(0),
             }
         }
@@ -77,7 +74,7 @@ impl Cell {
     #[inline(always)]
     pub(super) fn is_unlimited(&self) -> bool {
         // Acquire: who goes by a rule sees everything from before it was put in force.
-        self.is_unlimited.load(Ordering::Acquire) == 1
+        self.standing.load(Ordering::Acquire) == UNLIMITED
     }
 
     /// Puts `account` in place of what was read; or changes nothing and returns what is there now.
@@ -102,20 +99,22 @@ impl Cell {
         next: impl Fn(&Rule) -> Rule,
         settle: impl Fn(&Rule, &Rule, Account, Nanos) -> Option<Account>,
     ) -> Option<Change> {
-        // Acquire, paired with the release in `Changing`: this change sees what the last one wrote.
-        if self.changing.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        // Relaxed: a guess.
+        let before = self.standing.load(Ordering::Relaxed);
+        // Acquire, paired with the release in `Changing`: this change sees what the last one wrote. Whoever sees the next rule sees that
+        // the bucket does not stand as it did.
+        let begin = || self.standing.compare_exchange(before, CHANGING, Ordering::Acquire, Ordering::Relaxed);
+        if before == CHANGING || begin().is_err() {
             return None;
         }
-        let _changing = Changing(&self.changing);
+        let mut changing = Changing { standing: &self.standing, afterwards: before };
         let mut seen = self.read();
         let from = seen.rule;
         let to = next(&from);
         let version = (version_of(seen.word) + 1) & VERSION_MAX;
         self.slots[(version & 1) as usize].write(version, &to);
-        // Relaxed: the release below has it seen by whoever sees the next rule.
-        self.is_unlimited.store(0, Ordering::Relaxed);
         loop {
-            // Relaxed, here and below: ordered by `changing`.
+            // Relaxed, here and below: ordered by `standing`.
             let now = at(Nanos::new(self.changed.load(Ordering::Relaxed)));
             let settled = settle(&from, &to, seen.account(), now);
             let word = pack(version, settled.unwrap_or(seen.account()));
@@ -125,9 +124,7 @@ impl Cell {
                     if settled.is_some() {
                         self.changed.store(now.as_u64(), Ordering::Relaxed);
                     }
-                    if let Kind::Unlimited = to.kind {
-                        self.is_unlimited.store(1, Ordering::Release);
-                    }
+                    changing.afterwards = standing(to.kind);
                     return Some(Change { from, to, at: now });
                 }
                 Err(word) => seen.word = word,
@@ -149,13 +146,23 @@ pub(super) struct Change {
     pub(super) at: Nanos,
 }
 
-/// Lets the next change begin when this one ends, also by a panic of the clock.
-struct Changing<'c>(&'c AtomicU64);
+/// Lets the next change begin when this one ends, also by a panic of the clock: then the bucket stands as it did.
+struct Changing<'c> {
+    standing: &'c AtomicU64,
+    afterwards: u64,
+}
 
 impl Drop for Changing<'_> {
     fn drop(&mut self) {
-        // Release: the next change sees all of this one.
-        self.0.store(0, Ordering::Release);
+        // Release: the next change sees all of this one, and who sees that there is no limit what was there before.
+        self.standing.store(self.afterwards, Ordering::Release);
+    }
+}
+
+const fn standing(kind: Kind) -> u64 {
+    match kind {
+        Kind::Unlimited => UNLIMITED,
+        Kind::DenyAll | Kind::Quota => LIMITED,
     }
 }
 
@@ -170,6 +177,10 @@ const fn pack(version: u64, account: Account) -> u128 {
 const fn version_of(word: u128) -> u64 {
     (word >> (STATE_BITS + HELD_BITS)) as u64
 }
+
+const LIMITED: u64 = 0;
+const CHANGING: u64 = 1;
+const UNLIMITED: u64 = 2;
 
 const STATE_BITS: u32 = 64;
 const HELD_BITS: u32 = HELD_MAX.trailing_ones();
