@@ -55,7 +55,7 @@ fn main() -> std::io::Result<()> {
         "# One hot limiter\n\nSo many threads ask one limiter at once. In each of {} rounds every contestant gets {} calls in turn, shared by \
          the threads, in changing order; the time runs from the first thread's first call to the last one's last. Millions of calls a second, medians; in \
          brackets the median of the rounds' ratios of throughput to governor's. Every call's answer is checked. `ShardedWindow` has 4 shards, chosen by \
-         the number of the core or of the thread. governor is its direct limiter's `check`, and its keyed limiter's `check_key` as shipped. `no store` is what bounds the decisions on one key: all take          turns at one word.\n\n{}",
+         the number of the core or of the thread. governor is its direct limiter's `check`, and its keyed limiter's `check_key` as shipped. `no store` is what bounds the decisions on one key: all take turns at one word.\n\n{}",
         effort.rounds,
         effort.calls,
         record::conditions("hot"),

@@ -117,7 +117,9 @@ fn write_tables(page: &mut String, results: &[(Heat, Vec<Timing>)]) {
 
 /// A target, and whether what was measured meets it.
 pub fn verdict(measured: f64, most: f64) -> String {
-    format!("{most}: {}", if measured <= most { "met" } else { "**missed**" })
+    // Two places are enough to compare by.
+    let rounded = (most * 100.0).round() / 100.0;
+    format!("{rounded}: {}", if measured <= most { "met" } else { "**missed**" })
 }
 
 /// What this run is of, as lines of a list: machine, versions and the command, which runs one of the benchmarks.
