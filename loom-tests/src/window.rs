@@ -129,6 +129,43 @@ pub fn refund_against_refund<W: Window>() {
     promise!(more == 2, "what is shown can be taken, and no more: {more}");
 }
 
+/// Denials that find nothing free, against what is given back: whoever asks afterwards gets it.
+pub fn refund_against_denials<W: Window>() {
+    given_back_is_there::<W>(false);
+}
+
+/// The same where somebody was denied before, and the window is known to be spent.
+pub fn refund_against_known_spent<W: Window>() {
+    given_back_is_there::<W>(true);
+}
+
+fn given_back_is_there<W: Window>(is_known: bool) {
+    let window = Arc::new(W::new(2, 2));
+    take(&*window, 0, 1);
+    take(&*window, 1, 1);
+    if is_known {
+        promise!(window.try_acquire(0, NOW, 1).is_err(), "nothing is left");
+    }
+    let twice = |window: &W| [0, 1].map(|seat| window.try_acquire(seat, NOW, 1).is_ok());
+    let (taken, ()) = race2(&window, twice, |window| window.refund(1, NOW, 1));
+    let taken = taken.into_iter().filter(|taken| *taken).count() as u64;
+    promise!(taken <= 1 && window.free(0, NOW) == 1 - taken, "one was given back: {taken} taken");
+    promise!(window.try_acquire(0, NOW, 1).is_ok() == (taken == 0), "what was given back is there, once");
+    promise!(window.try_acquire(0, NOW, 1).is_err(), "nothing is left");
+}
+
+/// A window that is known to be spent ends while a late caller asks for it: it is counted into the next one, or is told to wait.
+pub fn known_spent_against_rollover<W: Window>() {
+    let window = Arc::new(W::new(2, 2));
+    take(&*window, 0, 1);
+    take(&*window, 1, 1);
+    promise!(window.try_acquire(0, NOW, 1).is_err(), "nothing is left");
+    let (next, late) = race2(&window, admits(0, LATER, 1), admits(1, NOW, 1));
+    promise!(next, "the next window is free");
+    promise!(window.free(0, LATER) == 1 - u64::from(late), "a late one counts into the next window: {late}");
+    promise!(late || window.try_acquire(1, NOW, 1).is_ok(), "once that has begun there is room for it");
+}
+
 /// A refund of the old window against the new one: it gives nothing back there.
 pub fn refund_against_rollover<W: Window>() {
     let window = Arc::new(W::new(2, 2));

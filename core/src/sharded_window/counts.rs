@@ -18,6 +18,10 @@
 //! it has and looks again. Who finds nothing free while the flag is held waits for the holder, for some tens of
 //! instructions. Nothing of the caller's runs while the flag is held: no panic or cancellation can leave it so.
 //!
+//! Once a sweep has found nothing at all free, the window is *marked* as spent, under the flag and only if the control word is still as it was
+//! when the sweep began: so nothing was given back since, and nothing is free. Whoever gives units back takes the mark away before, under the
+//! flag too. So who meets the mark knows that nothing is free, without a sweep, for as long as no shard has moved on to a later window.
+//!
 //! Units within one window are interchangeable: giving back subtracts from whichever shards count that window, first the
 //! caller's own. As only the holder of the flag subtracts, counts otherwise grow, and one sweep finds all there is.
 //!
@@ -34,22 +38,49 @@ use crate::shard::CachePadded;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
 use crate::{Clock, Nanos, ShardId};
 
-/// Bit 0 is the flag; the bits above count how often units were given back.
 #[derive(Default)]
-pub(super) struct Control(AtomicU64);
+pub(super) struct Control {
+    /// Bit 0 is the flag; the bits above count how often units were given back.
+    word: AtomicU64,
+    /// The base of the window that is marked as spent, or `NONE`. Only who holds the flag writes it.
+    spent: AtomicU64,
+}
 
 impl Control {
     const_unless_loom! {
         pub(super) fn new() -> Self {
-            Self(AtomicU64::new(0))
+            Self { word: AtomicU64::new(0), spent: AtomicU64::new(NONE) }
         }
+    }
+
+    /// The base of the window that is marked as spent, if one is.
+    #[inline(always)]
+    fn spent(&self) -> u64 {
+        // Acquire: a clock that is read afterwards, and words, are read after this.
+        self.spent.load(Ordering::Acquire)
+    }
+
+    /// Marks the window of `base`, of which nothing was free in a sweep that began when the control word was `control`.
+    #[inline]
+    fn mark(&self, base: u64, control: Option<u64>) {
+        if let Some(control) = control.filter(|&control| self.try_hold(control)) {
+            // Release: who meets the mark sees all that was taken before.
+            self.spent.store(base, Ordering::Release);
+            self.release(control, false);
+        }
+    }
+
+    /// Takes the mark away, before something is given back.
+    fn unmark(&self) {
+        // Release: as above. That nobody meets what is given back and the mark after it follows from its release.
+        self.spent.store(NONE, Ordering::Release);
     }
 
     /// The count, or `None` while the flag is held.
     #[inline]
     fn read(&self) -> Option<u64> {
         // Acquire: what is read afterwards is read after this.
-        let control = self.0.load(Ordering::Acquire);
+        let control = self.word.load(Ordering::Acquire);
         if control & FLAG == 0 { Some(control) } else { None }
     }
 
@@ -58,7 +89,7 @@ impl Control {
     fn try_hold(&self, control: u64) -> bool {
         // Acquire: the holder sees what the previous one did. That others see the flag before the holder's effects
         // follows from the release of those effects.
-        self.0.compare_exchange(control, control | FLAG, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        self.word.compare_exchange(control, control | FLAG, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     /// Lets go of the flag.
@@ -66,7 +97,7 @@ impl Control {
     fn release(&self, control: u64, gave_back: bool) {
         let next = if gave_back { control.wrapping_add(FLAG << 1) } else { control };
         // Release: pairs with the acquire in `read` and `try_hold`. A plain store, because nobody else writes meanwhile.
-        self.0.store(next, Ordering::Release);
+        self.word.store(next, Ordering::Release);
     }
 }
 
@@ -133,19 +164,21 @@ impl<S: Shards> Counts<S> {
 
     #[cold]
     fn search_at(&self, now: Nanos, cost: u64, start: usize, shard_id: &impl ShardId) -> Decision {
-        self.search(now, &|| now, cost, start, shard_id).1
+        self.search(self.control.spent(), now, &|| now, cost, start, shard_id).1
     }
 
     /// The same at a reading of `clock`, and that reading.
     ///
     /// A caller may be suspended between reading the clock and deciding, while its window ends and late callers take the last
-    /// of it. So the clock is read again after the sweep by which a request is denied, and costs what an admission does not.
+    /// of it. So the clock is read again after a sweep by which a request is denied; but not where the window was marked as spent before
+    /// the reading, because then it was denied rightly at that.
     #[inline(always)]
     pub(super) fn try_acquire_by(&self, clock: &impl Clock, cost: u64, shard_id: &impl ShardId) -> (Nanos, Decision) {
-        let (start, now) = (self.first_shard(shard_id), clock.now());
+        let (start, spent) = (self.first_shard(shard_id), self.control.spent());
+        let now = clock.now();
         match self.take(start, cost, |word| self.layout.met_at(word, now)) {
             Ok(word) => (now, Ok(self.admitted(start, word, now))),
-            Err(_) => self.search(now, &|| clock.now(), cost, start, shard_id),
+            Err(_) => self.search(spent, now, &|| clock.now(), cost, start, shard_id),
         }
     }
 
@@ -171,16 +204,18 @@ impl<S: Shards> Counts<S> {
             return self.give_back(start, base, cost);
         }
         let control = self.hold(shard_id);
+        self.control.unmark();
         let returned = self.give_back(start, base, cost);
         self.control.release(control, true);
         returned
     }
 
-    /// The slow path: the caller's shard was too short at the reading `now`. `clock` is read again before a denial. Returns the
-    /// reading that decided, too.
+    /// The slow path: the caller's shard was too short at the reading `now`, before which the window of `spent` was marked. `clock` is read again
+    /// before a denial by any other. Returns the reading that decided, too.
     #[cold]
     fn search(
         &self,
+        spent: u64,
         mut now: Nanos,
         clock: &impl Fn() -> Nanos,
         cost: u64,
@@ -189,6 +224,9 @@ impl<S: Shards> Counts<S> {
     ) -> (Nanos, Decision) {
         let mut base = self.layout.base_of(now);
         if cost > self.limit() {
+            return (now, Err(self.layout.denial(base, now, cost)));
+        }
+        if spent == base && self.is_latest(base) {
             return (now, Err(self.layout.denial(base, now, cost)));
         }
         let mut attempt = 0;
@@ -204,6 +242,9 @@ impl<S: Shards> Counts<S> {
                 base = seen.latest;
                 continue;
             } else if self.is_settled(base, control) {
+                if seen.free == 0 && self.shard_count() > 1 {
+                    self.control.mark(base, control);
+                }
                 now = clock();
                 if !self.layout.has_passed(base, now) {
                     return (now, Err(self.layout.denial(base, now, cost)));
@@ -296,10 +337,16 @@ impl<S: Shards> Counts<S> {
     /// shard has moved on to a later window, the flag was not held and nothing has been given back.
     #[inline]
     fn is_settled(&self, base: u64, control: Option<u64>) -> bool {
+        self.is_latest(base) && control.is_some() && self.control.read() == control
+    }
+
+    /// Whether no shard has moved on to a later window than that of `base`.
+    #[inline]
+    fn is_latest(&self, base: u64) -> bool {
         // Words are ordered first by window, so one look at the largest tells. Acquire: see the module's text.
         let latest =
             self.shards.shards().iter().fold(base, |latest, shard| latest.max(shard.word.load(Ordering::Acquire)));
-        self.layout.base_in(latest) == base && control.is_some() && self.control.read() == control
+        self.layout.base_in(latest) == base
     }
 
     #[inline]
@@ -421,3 +468,5 @@ struct Seen {
 }
 
 const FLAG: u64 = 1;
+/// No base: their low bits, which are the count's, are 0.
+const NONE: u64 = u64::MAX;
