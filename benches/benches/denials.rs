@@ -10,7 +10,7 @@ fn main() -> std::io::Result<()> {
     let mut page = format!(
         "# Denials, and actions that are off\n\nOne thread, no contention. In each of {} rounds all make {} calls in turn; medians, in nanoseconds with the loop \
          around them. Every answer is checked.\n\n{}\n## A denial beside an admission\n\nOn its default clock, ours on `TscClock`; asked only whether the \
-         request may pass. Ours must not take longer to deny than to admit; a window sees all of its shards twice before it denies, and is held to no target.\n\n\
+         request may pass. Ours must not take longer to deny than to admit.\n\n\
          | | admitted, ns | denied, ns | ratio | target |\n|---|--:|--:|--:|--:|\n",
         effort.rounds,
         effort.calls,

@@ -36,7 +36,7 @@ pub fn heats() -> Vec<Heat> {
             let bucket = AdjustableBucket::with_clock(quota(rate), TscClock::new());
             Box::new(move |calls| repeat(calls, || bucket.try_acquire(1).is_ok()))
         }),
-        heat("`ShardedWindow` of 4 shards", &[], |rate| {
+        heat("`ShardedWindow` of 4 shards", ours, |rate| {
             let window = sharded_window_with(rate, 4.try_into().expect("not 0"), TscClock::new(), FixedShard(0));
             let window = window.expect("a window");
             Box::new(move |calls| repeat(calls, || window.try_acquire(1).is_ok()))

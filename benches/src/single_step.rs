@@ -135,8 +135,8 @@ fn given_denied() -> Heat {
     Heat {
         title: "Reading given, denied",
         note: "As above, with everything spent. `answer` hands the whole result on, with ours `retry_after` too; governor \
-               computes the wait only when asked, which `wait` does. A window is denied only after all of its 4 shards \
-               were seen twice.",
+               computes the wait only when asked, which `wait` does. A window that is spent is \
+               marked, so that none of its 4 shards has to be counted again.",
         baseline: SHIPPED,
         targets: &[("`TokenBucket::try_acquire_at`", 0.35), ("`ShardedWindow::try_acquire_at`", 0.4)],
         contestants: vec![

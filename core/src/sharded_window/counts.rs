@@ -158,13 +158,16 @@ impl<S: Shards> Counts<S> {
         let start = self.first_shard(shard_id);
         match self.take(start, cost, |word| self.layout.met_at(word, now)) {
             Ok(word) => Ok(self.admitted(start, word, now)),
+            Err(_) if self.is_spent(self.control.spent(), now) => {
+                Err(self.layout.denial(self.layout.base_of(now), now, cost))
+            }
             Err(_) => self.search_at(now, cost, start, shard_id),
         }
     }
 
     #[cold]
     fn search_at(&self, now: Nanos, cost: u64, start: usize, shard_id: &impl ShardId) -> Decision {
-        self.search(self.control.spent(), now, &|| now, cost, start, shard_id).1
+        self.search(now, &|| now, cost, start, shard_id).1
     }
 
     /// The same at a reading of `clock`, and that reading.
@@ -178,7 +181,8 @@ impl<S: Shards> Counts<S> {
         let now = clock.now();
         match self.take(start, cost, |word| self.layout.met_at(word, now)) {
             Ok(word) => (now, Ok(self.admitted(start, word, now))),
-            Err(_) => self.search(spent, now, &|| clock.now(), cost, start, shard_id),
+            Err(_) if self.is_spent(spent, now) => (now, Err(self.layout.denial(self.layout.base_of(now), now, cost))),
+            Err(_) => self.search(now, &|| clock.now(), cost, start, shard_id),
         }
     }
 
@@ -210,12 +214,17 @@ impl<S: Shards> Counts<S> {
         returned
     }
 
-    /// The slow path: the caller's shard was too short at the reading `now`, before which the window of `spent` was marked. `clock` is read again
-    /// before a denial by any other. Returns the reading that decided, too.
+    /// Whether the window of `now` is that of `spent`, which was marked, and no later one has begun.
+    #[inline(always)]
+    fn is_spent(&self, spent: u64, now: Nanos) -> bool {
+        spent == self.layout.base_of(now) && self.is_latest(spent)
+    }
+
+    /// The slow path: the caller's shard was too short at the reading `now`. `clock` is read again before a denial. Returns the
+    /// reading that decided, too.
     #[cold]
     fn search(
         &self,
-        spent: u64,
         mut now: Nanos,
         clock: &impl Fn() -> Nanos,
         cost: u64,
@@ -224,9 +233,6 @@ impl<S: Shards> Counts<S> {
     ) -> (Nanos, Decision) {
         let mut base = self.layout.base_of(now);
         if cost > self.limit() {
-            return (now, Err(self.layout.denial(base, now, cost)));
-        }
-        if spent == base && self.is_latest(base) {
             return (now, Err(self.layout.denial(base, now, cost)));
         }
         let mut attempt = 0;

@@ -225,7 +225,7 @@ impl<S: Shards, C: Clock, I: ShardId, O: Observer> ShardedWindow<S, C, I, O> {
     /// Takes `cost` now, or nothing.
     ///
     /// A denial is right at an instant within the call, however long the caller was suspended in it: the clock is read again
-    /// before one. Without a limit the request is admitted at [`Nanos::ZERO`]: no clock is read and nobody is told.
+    /// before one, but where the window was known to be spent before it was read. Without a limit the request is admitted at [`Nanos::ZERO`]: no clock is read and nobody is told.
     ///
     /// # Errors
     /// As [`try_acquire_at`](Self::try_acquire_at).
