@@ -276,6 +276,46 @@ fn a_request_by_a_handle_looks_nothing_up() {
     assert_eq!(store.hasher().0.load(Ordering::Relaxed), asked);
 }
 
+std::thread_local! {
+    /// How many keys are hashed before one panics.
+    static FUSE: core::cell::Cell<Option<u32>> = const { core::cell::Cell::new(None) };
+}
+
+/// A key whose hash may panic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Fused(u64);
+
+impl core::hash::Hash for Fused {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let left = FUSE.get().map(|left| left.checked_sub(1).expect("a hash that panics"));
+        FUSE.set(left);
+        self.0.hash(state);
+    }
+}
+
+// A store whose table is made anew forgets keys when one of their hashes panics. A handle must not go on with what was forgotten.
+#[test]
+fn a01_a_key_that_is_forgotten_in_a_panic_and_its_handle_share_one_budget() {
+    let options = KeyedOptions::new(quota!("10/1h")).shards(NonZeroUsize::MIN);
+    for fuse in 2..40 {
+        let store: Store<Fused> = Store::new(options);
+        let handles = [0, 1, 2, 3, 4].map(|key| KeyHandle::new(&store, Fused(key)).unwrap());
+        let panicked = (10..1_000).any(|key| {
+            FUSE.set(Some(fuse));
+            let first_use = std::panic::AssertUnwindSafe(|| _ = store.try_acquire(&Fused(key), 1));
+            let is_panic = std::panic::catch_unwind(first_use).is_err();
+            FUSE.set(None);
+            is_panic
+        });
+        assert!(panicked);
+        for handle in &handles {
+            let both =
+                || u64::from(handle.try_acquire(1).is_ok()) + u64::from(store.try_acquire(handle.key(), 1).is_ok());
+            assert_eq!((0..20).map(|_| both()).sum::<u64>(), 10);
+        }
+    }
+}
+
 #[test]
 fn c09_a_handle_is_a_level() {
     let store: Store<u64> = Store::new(quota!("2/1m"));

@@ -33,7 +33,8 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedToke
 
     /// Drops every key that is full at `now`, and gives back memory that the rest does not need.
     ///
-    /// Nobody has to call it; it is for when a peak is over. Shards are locked one at a time, for some nanoseconds a slot. A
+    /// Nobody has to call it; it is for when a peak is over. Shards are locked one at a time, for some nanoseconds a slot,
+    /// some tens for each key that is dropped, and some hundreds if it owns memory, which has to be given back. A
     /// table that has four slots or more for each key it needs is made smaller.
     pub fn clean_up_at(&self, now: Nanos) {
         for index in 0..self.shards.len() {

@@ -72,6 +72,27 @@ impl KeptCells {
         true
     }
 
+    /// Ends every cell that was not taken back: its key is forgotten.
+    pub(super) fn forget(&mut self) {
+        for kept in self.0.drain() {
+            kept.end();
+        }
+    }
+
+    /// Gives back memory that is not needed.
+    pub(super) fn shrink(&mut self) {
+        if self.0.is_empty() {
+            self.0 = Slab::new();
+        } else if self.0.capacity() / 4 > self.0.len() {
+            self.0.shrink_to_fit();
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.0.capacity()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

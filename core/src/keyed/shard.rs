@@ -252,7 +252,8 @@ impl<K, Q: Quotas> Shard<K, Q> {
     fn clean_slot(&mut self, slot: Place, full: u64, hash_of: impl Fn(&K) -> u64) {
         // Once for each that comes in the place of one that is dropped.
         while let Some(entry) = self.table.at_mut(slot) {
-            if entry.tier != Q::Tier::default() || !self.kept.take_back_unused(&mut entry.in_place) {
+            // The other way round, a key of another tier would keep what its handles took for ever.
+            if !self.kept.take_back_unused(&mut entry.in_place) || entry.tier != Q::Tier::default() {
                 return;
             }
             let state = entry.in_place.state().to_bits();
@@ -266,7 +267,7 @@ impl<K, Q: Quotas> Shard<K, Q> {
     }
 
     /// Makes room for as many entries as a fifth of those that are left after a full pass, and for one at least: with what
-    /// the pass freed, or else in a table made anew, larger or smaller.
+    /// the pass freed, or else in a larger table.
     ///
     /// So the next full pass is that many insertions away, and a table never takes more than [`most_bytes`] says.
     fn make_room(&mut self, hash_of: impl Fn(&K) -> u64 + Copy) {
@@ -284,13 +285,41 @@ impl<K, Q: Quotas> Shard<K, Q> {
         if self.table.slots() / 4 > needed {
             self.rebuild(needed, hash_of);
         }
+        self.kept.shrink();
     }
 
     fn rebuild(&mut self, capacity: usize, hash_of: impl Fn(&K) -> u64) {
-        for entry in core::mem::replace(&mut self.table, Table::with_capacity(capacity)).into_entries() {
+        let old = core::mem::replace(&mut self.table, Table::with_capacity(capacity));
+        Moving { table: &mut self.table, kept: &mut self.kept, is_over: false }.all(old, hash_of);
+    }
+}
+
+/// Entries on their way to a table made anew. Should hashing one panic, it and those behind it are forgotten, and no handle may go on
+/// with the state of such a key: all of the shard's handles end.
+struct Moving<'s, K, T> {
+    table: &'s mut Table<Entry<K, T>>,
+    kept: &'s mut KeptCells,
+    is_over: bool,
+}
+
+impl<K, T> Moving<'_, K, T> {
+    fn all(mut self, old: Table<Entry<K, T>>, hash_of: impl Fn(&K) -> u64) {
+        for entry in old.into_entries() {
             // There is room for all of them.
             let added = self.table.insert(hash_of(&entry.key), entry);
             debug_assert!(added.is_ok());
+        }
+        self.is_over = true;
+    }
+}
+
+impl<K, T> Drop for Moving<'_, K, T> {
+    fn drop(&mut self) {
+        if !self.is_over && !self.kept.is_empty() {
+            for entry in self.table.iter_mut() {
+                self.kept.take_back(&mut entry.in_place);
+            }
+            self.kept.forget();
         }
     }
 }
@@ -335,3 +364,36 @@ pub(super) const fn most_bytes<K, T>(keys: usize) -> usize {
 
 /// A lap around a table then takes a quarter of its slots in insertions.
 const SLOTS_PER_INSERTION: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keyed::Tier;
+    use crate::keyed::quotas::Tiers;
+    use crate::quota;
+
+    fn hash_of(key: &u64) -> u64 {
+        key.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    // A key that had a handle takes no more than one that never had, once clean-up has come by; whatever its tier.
+    #[test]
+    fn b09_nothing_is_left_of_handles_that_are_gone() {
+        for tier in [Tier(0), Tier(1)] {
+            let mut shard = Shard::new(Tiers::new(quota!("1/1s"), &[quota!("2/1s")]));
+            for key in 0..3_000_u64 {
+                shard.insert(hash_of(&key), Entry::new(key, BucketState::FULL, tier), hash_of);
+                let handle = shard.keep(hash_of(&key), &key).expect("it was added");
+                if key == 7 {
+                    core::mem::forget(handle);
+                }
+            }
+            shard.take_back(hash_of(&7), &7);
+            shard.clean_all(Nanos::from_secs(9), hash_of);
+            assert!(shard.kept.is_empty(), "{tier:?}");
+            assert_eq!(shard.len(), if tier == Tier(0) { 0 } else { 3_000 });
+            shard.shrink(hash_of);
+            assert_eq!(shard.kept.capacity(), 0);
+        }
+    }
+}

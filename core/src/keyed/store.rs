@@ -41,7 +41,7 @@ use crate::{AdjustableBucket, BucketCell, BucketState, CachePadded, Clock, Limit
 ///
 /// It rides on first uses, and needs no task and no timer. Each looks at the next 4 slots of its shard, and where
 /// there is no place left at 8 more of its own and 8 of another shard's; up to a cap of 64, at all. A table that would have to
-/// grow is looked through first, and made anew for a fifth more keys than were left, so that it shrinks as well. Where there are
+/// grow is looked through first, and made anew only for more keys than it had room for. Where there are
 /// places, this goes by the earlier of the last two readings at which somebody came for one in that shard.
 /// [`clean_up`](Self::clean_up) does all of it at once. An idle store does nothing, and keeps what it has until one of these.
 ///
@@ -49,7 +49,7 @@ use crate::{AdjustableBucket, BucketCell, BucketState, CachePadded, Clock, Limit
 ///
 /// The price of a lookup is a hash, a lock and a probe. Whoever asks for the same key often holds a [`KeyHandle`](crate::KeyHandle)
 /// of it, which pays none of them. A first use that finds its table full looks through that shard's
-/// keys, some nanoseconds each, while others wait for it; more shards make that shorter.
+/// keys, some nanoseconds each, and some hundreds for those that it drops if they own memory, while others wait for it; more shards make that shorter.
 ///
 /// The hasher is yours. Where clients choose keys it must be seeded and resist them, and its upper half must spread keys as
 /// well as its lower one; `sluicegate-threads` chooses one. Calls are synchronous, so there is nothing to cancel.

@@ -166,11 +166,12 @@ impl<T> Table<T> {
         if self.len >= self.capacity() {
             return Err(entry);
         }
-        let mut at = home(hash, self.buckets.len());
+        let start = home(hash, self.buckets.len());
+        let mut at = start;
         // There is room in some bucket, because there are more slots than entries that the table takes, or as many.
         while let Some(bucket) = self.buckets.get_mut(at) {
             if !bucket.entries.is_full() {
-                bucket.tags[bucket.entries.len()] = tag(hash);
+                bucket.tags[bucket.entries.len()] = tag(hash) | away(at != start);
                 bucket.entries.push(entry);
                 self.len += 1;
                 return Ok(());
@@ -192,10 +193,10 @@ impl<T> Table<T> {
         self.len -= 1;
         self.passes_no_more(home(hash, self.buckets.len()), place.bucket);
         let mut hole = place;
-        while let Some(from) = self.passed_by(hole.bucket, &hash_of) {
+        while let Some((from, home)) = self.passed_by(hole.bucket, &hash_of) {
             let (tag, entry) = {
                 let bucket = self.buckets.get_mut(from.bucket)?;
-                (bucket.tags[from.entry], bucket.take(from.entry)?)
+                (bucket.tags[from.entry] & !AWAY | away(home != hole.bucket), bucket.take(from.entry)?)
             };
             self.passes_no_more(hole.bucket, from.bucket);
             let bucket = self.buckets.get_mut(hole.bucket)?;
@@ -205,8 +206,8 @@ impl<T> Table<T> {
         Some(removed)
     }
 
-    /// An entry that had to pass `bucket`, if there is one; the nearest.
-    fn passed_by(&self, bucket: usize, hash_of: impl Fn(&T) -> u64) -> Option<Place> {
+    /// An entry that had to pass `bucket`, if there is one, and its home; the nearest.
+    fn passed_by(&self, bucket: usize, hash_of: impl Fn(&T) -> u64) -> Option<(Place, usize)> {
         let passed = self.buckets.get(bucket)?.tags[PASSED];
         if passed == 0 || passed == u8::MAX {
             return None;
@@ -215,9 +216,15 @@ impl<T> Table<T> {
         let mut at = self.after(bucket);
         while at != bucket {
             let way = distance(bucket, at, count);
-            let is_from_before = |entry: &T| distance(home(hash_of(entry), count), at, count) >= way;
-            if let Some(entry) = self.buckets.get(at)?.entries.iter().position(is_from_before) {
-                return Some(Place { bucket: at, entry });
+            let there = self.buckets.get(at)?;
+            for (place, (entry, tag)) in there.entries.iter().zip(there.tags).enumerate() {
+                // Most are at home: those need not be hashed, for which their keys would have to be fetched from memory.
+                if tag & AWAY != 0 {
+                    let home = home(hash_of(entry), count);
+                    if distance(home, at, count) >= way {
+                        return Some((Place { bucket: at, entry: place }, home));
+                    }
+                }
             }
             at = self.after(at);
         }
@@ -295,7 +302,7 @@ impl<T> Bucket<T> {
     /// The tags that are `tag`: the highest bit of each such byte. Some may have no entry, and some behind the first may be other tags.
     #[inline(always)]
     fn alike(&self, tag: u8) -> u64 {
-        let differ = u64::from_le_bytes(self.tags) ^ (u64::from(tag) * LOW_BITS);
+        let differ = (u64::from_le_bytes(self.tags) ^ (u64::from(tag) * LOW_BITS)) & !LOW_BITS;
         // A byte of 0 is the lowest that borrows; those above it may borrow because of it.
         differ.wrapping_sub(LOW_BITS) & !differ & HIGH_BITS
     }
@@ -312,10 +319,14 @@ const fn distance(from: usize, to: usize, count: usize) -> usize {
     if to >= from { to - from } else { to + count - from }
 }
 
-/// The highest bits, which neither shards nor homes go by.
+/// The highest bits, which neither shards nor homes go by; but for the lowest of them, which has another meaning.
 #[inline(always)]
 const fn tag(hash: u64) -> u8 {
-    (hash >> 56) as u8
+    (hash >> 56) as u8 & !AWAY
+}
+
+const fn away(is_away: bool) -> u8 {
+    if is_away { AWAY } else { 0 }
 }
 
 #[inline(always)]
@@ -350,7 +361,9 @@ fn stride(count: usize) -> usize {
         }
         a
     };
-    let mut stride = count / 8 * 5 - count / 128;
+    // The golden section itself: a fraction of small numbers, as 79/128, comes round to where it was after that many steps, and a sweep
+    // would go on from 128 places in order.
+    let mut stride = ((count as u128 * 0x9E37_79B9_7F4A_7C15) >> 64) as usize;
     while common(stride, count) > 1 {
         stride += 1;
     }
@@ -363,6 +376,8 @@ const ENTRIES: usize = 7;
 const RUN: usize = 8;
 /// The tag that tells how many entries had to pass.
 const PASSED: usize = ENTRIES;
+/// The bit of a tag that tells that its entry is not at home.
+const AWAY: u8 = 1;
 const LOW_BITS: u64 = u64::from_le_bytes([1; 8]);
 /// The highest bit of each byte that is a tag.
 const HIGH_BITS: u64 = u64::from_le_bytes([0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0]);
@@ -404,7 +419,7 @@ mod tests {
             let mut len = 0;
             for (at, bucket) in self.buckets.iter().enumerate() {
                 for (entry, tag_there) in bucket.entries.iter().zip(bucket.tags) {
-                    assert_eq!(tag(entry.0), tag_there);
+                    assert_eq!(tag(entry.0) | away(home(entry.0, count) != at), tag_there);
                     len += 1;
                     let mut by = home(entry.0, count);
                     while by != at {
@@ -519,6 +534,25 @@ mod tests {
         }
         table.check();
         assert!(at_home(&table) > before - 150, "{} of {before}", at_home(&table));
+    }
+
+    // However far a sweep has come, what it has been to lies spread over the table.
+    #[test]
+    fn a_sweep_leaves_no_large_gaps() {
+        for count in [1_usize, 2, 3, 100, 8_191, 8_192, 177_777, 1_000_003] {
+            let stride = stride(count);
+            let mut been = alloc::collections::BTreeSet::new();
+            let mut at = 0;
+            for turn in 1..=count.min(20_000) {
+                assert!(been.insert(at), "{count}: it has been to {at} before");
+                at = (at + stride) % count;
+                if turn.is_power_of_two() {
+                    let gaps = been.iter().zip(been.iter().skip(1)).map(|(one, next)| next - one);
+                    let widest = gaps.max().unwrap_or(0).max(count - been.last().unwrap());
+                    assert!(widest <= count * 3 / turn + 3, "{count}: a gap of {widest} after {turn}");
+                }
+            }
+        }
     }
 
     #[test]
