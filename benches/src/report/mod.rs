@@ -80,9 +80,11 @@ pub fn write(record: &Path, conditions: &str) -> io::Result<()> {
             show(record, &mut body, page, &table)?;
         }
     }
+    let conditions = conditions.replacen("Measured on", "Put together on", 1);
     let report = format!(
         "# Report\n\nMade by one command, from the pages beside it, each of which says when and how it was measured. Every figure is of this machine; ratios are of one \
-         run.\n\n{conditions}\n## Targets\n\n| | of | measured | target |\n|---|---|--:|--:|\n{targets}{body}"
+         run.\n\n{conditions}\n## Targets\n\nShares of a rival's time, or of an admission's, unless a unit is there. Where they come from, and what bounds those that are \
+         missed, is in [the benchmarks' text](../README.md#targets).\n\n| | of | measured | target |\n|---|---|--:|--:|\n{targets}{body}"
     );
     fs::write(record.join("REPORT.md"), report)
 }
@@ -90,11 +92,13 @@ pub fn write(record: &Path, conditions: &str) -> io::Result<()> {
 /// The rows of a table that have a target.
 fn collect_targets(targets: &mut String, page: &Page, table: &Table) {
     let Some(target) = table.column("target") else { return };
-    let Some(measured) = table.column("ratio").or_else(|| table.column("beyond nothing")) else { return };
+    let nanos = table.column("beyond nothing");
+    let Some(measured) = table.column("ratio").or(nanos) else { return };
+    let unit = if nanos.is_some() { " ns" } else { "" };
     for row in table.rows.iter().filter(|row| !row[target].is_empty()) {
         let _ = writeln!(
             targets,
-            "| {} | [{}]({}) | {} | {} |",
+            "| {} | [{}]({}) | {}{unit} | {} |",
             row[0], table.title, page.file, row[measured], row[target]
         );
     }
@@ -138,9 +142,10 @@ mod tests {
         let hot =
             "# Hot\n\n## Admitted\n\n| threads | 1 | 2 |\n|---|--:|--:|\n| governor | 80.0 (1.00x) | 40.0 (1.00x) |\n";
         fs::write(record.join("hot.md"), hot).expect("a page");
-        write(&record, "- conditions\n").expect("a report");
+        write(&record, "- Measured on a day\n").expect("a report");
         let read = |name: &str| fs::read_to_string(record.join(name)).expect("it was written");
         let report = read("REPORT.md");
+        assert!(report.contains("- Put together on a day\n"), "the pages say when they were measured: {report}");
         assert!(report.contains("| ours | [Admitted, all](single-step.md) | 0.25 | 0.4: met |"), "{report}");
         assert!(report.contains("![Admitted, all](record-admitted-all.svg)"), "{report}");
         assert!(report.contains("## accuracy.md\n\nWas not measured."), "{report}");

@@ -30,8 +30,8 @@ use crate::{BucketStep, Clock, Debit, Limiter, Nanos};
 /// # When the store takes it back
 ///
 /// A change of the key's quota or tier and [`remove`](KeyedTokenBucket::remove) are right at once, for handles too: they take the key's
-/// state back from them. A handle then goes on, with the same answers as before, by asking the store each time, until it is
-/// [renewed](Self::renew). So who changes quotas while handles are used has each renewed when it is no longer current.
+/// state back from them. A handle then goes on, with the same answers as before, by asking the store each time, until its holder
+/// [renews](Self::renew) it: every so often, or after each use. While it is current that does nothing.
 ///
 /// Giving back, charging and resetting always go by the store.
 ///
@@ -50,15 +50,21 @@ use crate::{BucketStep, Clock, Debit, Limiter, Nanos};
 /// ```
 /// use std::hash::RandomState;
 /// use std::sync::Arc;
-/// use sluicegate_core::{KeyHandle, KeyedTokenBucket, ManualClock, quota};
+/// use sluicegate_core::{Inheritance, KeyHandle, KeyedTokenBucket, ManualClock, quota};
 ///
 /// let calls: Arc<KeyedTokenBucket<String, parking_lot::RawRwLock, RandomState, ManualClock>> =
 ///     Arc::new(KeyedTokenBucket::new(quota!("3/1m")));
-/// let ada = KeyHandle::new(Arc::clone(&calls), "ada".to_owned())?;
+/// let mut ada = KeyHandle::new(Arc::clone(&calls), "ada".to_owned())?;
 /// assert!(ada.try_acquire(2).is_ok());
 /// assert!(calls.try_acquire("ada", 1).is_ok());
 /// assert!(ada.try_acquire(1).is_err());
-/// # Ok::<(), sluicegate_core::TooManyKeys>(())
+///
+/// // Without tiers, the tier of every key is `()`.
+/// calls.set_quota((), quota!("5/1m"), Inheritance::Full)?;
+/// assert!(ada.try_acquire(4).is_ok() && !ada.is_current());
+/// ada.renew()?;
+/// assert!(ada.try_acquire(1).is_ok() && ada.is_current());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct KeyHandle<P, K> {
     store: P,

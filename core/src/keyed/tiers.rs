@@ -126,7 +126,7 @@ impl<K: Hash, R: RawRwLock, S: BuildHasher, C, O: Observer, Q: Quotas> KeyedToke
         Ok(())
     }
 
-    /// Changes the quota of a tier, for all keys that have it. What each has spent is settled at `now` under the old quota,
+    /// Changes the quota of a tier, for all keys that have it; of a store without tiers, whose only tier is `()`, for all. What each has spent is settled at `now` under the old quota,
     /// and `inheritance` says what it keeps of that; see [`BucketStep::inherit`]. The same quota goes on as it is, unless it is
     /// [`Inheritance::Full`] or [`Inheritance::Empty`] that is asked for. The observer is told once.
     ///
@@ -233,7 +233,7 @@ pub enum SetTierError {
 impl fmt::Display for SetTierError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::UnknownTier => "the store has no such tier",
+            Self::UnknownTier => "the store has no such tier, or no quota at all",
             Self::TooManyKeys => "too many keys, retry once some have become full again",
         })
     }
