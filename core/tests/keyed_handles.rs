@@ -302,7 +302,7 @@ fn a01_a_key_that_is_forgotten_in_a_panic_and_its_handle_share_one_budget() {
         let handles = [0, 1, 2, 3, 4].map(|key| KeyHandle::new(&store, Fused(key)).unwrap());
         let panicked = (10..1_000).any(|key| {
             FUSE.set(Some(fuse));
-            let first_use = std::panic::AssertUnwindSafe(|| _ = store.try_acquire(&Fused(key), 1));
+            let first_use = core::panic::AssertUnwindSafe(|| _ = store.try_acquire(&Fused(key), 1));
             let is_panic = std::panic::catch_unwind(first_use).is_err();
             FUSE.set(None);
             is_panic
