@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Every interleaving of every concurrent piece, within the bounds that each test states, and the planted bugs.
 #
-# LOOM_MAX_PREEMPTIONS=3 deepens every bound below 3, and takes far longer. On one core the default takes some 2 minutes,
+# LOOM_MAX_PREEMPTIONS=3 deepens every bound below 3, and takes far longer. On one core the default takes some 7 minutes,
 # and the first build one.
 source "$(dirname "$0")/lib.sh"
 
