@@ -100,12 +100,18 @@ impl Cell {
         settle: impl Fn(&Rule, &Rule, Account, Nanos) -> Option<Account>,
     ) -> Option<Change> {
         // Relaxed: a guess.
-        let before = self.standing.load(Ordering::Relaxed);
-        // Acquire, paired with the release in `Changing`: this change sees what the last one wrote. Whoever sees the next rule sees that
-        // the bucket does not stand as it did.
-        let begin = || self.standing.compare_exchange(before, CHANGING, Ordering::Acquire, Ordering::Relaxed);
-        if before == CHANGING || begin().is_err() {
-            return None;
+        let mut before = self.standing.load(Ordering::Relaxed);
+        loop {
+            if before == CHANGING {
+                return None;
+            }
+            // Acquire, paired with the release in `Changing`: this change sees what the last one wrote. Whoever sees the next rule sees
+            // that the bucket does not stand as it did.
+            match self.standing.compare_exchange(before, CHANGING, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => break,
+                // Another change came and went.
+                Err(seen) => before = seen,
+            }
         }
         let mut changing = Changing { standing: &self.standing, afterwards: before };
         let mut seen = self.read();

@@ -25,7 +25,8 @@ use crate::{AdjustableBucket, BucketCell, BucketState, CachePadded, Clock, Limit
 ///   no exception: raced by any number, a new key admits exactly its limit.
 /// - A decision on a present key takes its shard's lock for reading only, and any number of them run at once. A new key, and
 ///   whatever drops keys, takes one shard's lock for writing.
-/// - *No amnesty*: only an entry that equals an absent key is dropped, which is one that has become full again. Under a clock
+/// - *No amnesty*: only an entry that equals an absent key is dropped, which is one that has become full again. (A `Hash` that
+///   panics while a table is made anew makes the store forget keys, and then their handles end too.) Under a clock
 ///   that steps back, an absent key counts as spent up to where dropped ones of its shard were, so that dropping admits
 ///   nothing that keeping would not. So does one that is asked at a reading of your own from before others dropped keys; who
 ///   lets the store read its clock is then asked at a later reading.
@@ -198,7 +199,7 @@ impl<K, R, S, C, O, Q: Quotas> KeyedTokenBucket<K, R, S, C, O, Q> {
         self.counts.keys() >= self.cap
     }
 
-    /// The place of a hash's shard. The table goes by the lower half and the 8 highest bits.
+    /// The place of a hash's shard. The table goes by the lower half and the highest bits.
     #[inline(always)]
     pub(super) fn index(&self, hash: u64) -> usize {
         (hash >> SHARD_SHIFT) as usize & (self.shards.len() - 1)
@@ -286,7 +287,7 @@ impl<K, R, S, C, O, Q: Quotas> fmt::Debug for KeyedTokenBucket<K, R, S, C, O, Q>
     }
 }
 
-/// Bits 40 to 55: neither the 8 highest, which the table tells keys apart by, nor the lower half, which their places in it go by.
+/// Bits 40 to 55: neither the highest, which the table tells keys apart by, nor the lower half, which their places in it go by.
 const SHARD_SHIFT: u32 = 40;
 /// As many as those bits tell apart.
 const MOST_SHARDS: usize = 1 << 16;

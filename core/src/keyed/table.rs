@@ -299,11 +299,11 @@ impl<T> Bucket<T> {
         }
     }
 
-    /// The tags that are `tag`: the highest bit of each such byte. Some may have no entry, and some behind the first may be other tags.
+    /// The tags that are `tag`: the highest bit of each such byte. Those behind the last entry have none.
     #[inline(always)]
     fn alike(&self, tag: u8) -> u64 {
         let differ = (u64::from_le_bytes(self.tags) ^ (u64::from(tag) * LOW_BITS)) & !LOW_BITS;
-        // A byte of 0 is the lowest that borrows; those above it may borrow because of it.
+        // A byte of 0 borrows, and no other is below 2.
         differ.wrapping_sub(LOW_BITS) & !differ & HIGH_BITS
     }
 }

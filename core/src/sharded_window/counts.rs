@@ -18,9 +18,11 @@
 //! it has and looks again. Who finds nothing free while the flag is held waits for the holder, for some tens of
 //! instructions. Nothing of the caller's runs while the flag is held: no panic or cancellation can leave it so.
 //!
-//! Once a sweep has found nothing at all free, the window is *marked* as spent, under the flag and only if the control word is still as it was
-//! when the sweep began: so nothing was given back since, and nothing is free. Whoever gives units back takes the mark away before, under the
-//! flag too. So who meets the mark knows that nothing is free, without a sweep, for as long as no shard has moved on to a later window.
+//! Once a sweep has found nothing at all free, the window is *marked* as spent, under the flag and only if the control word is
+//! still as it was when the sweep began: so nothing was given back since, and nothing is free. A refund takes the mark away
+//! before it gives anything back, under the flag too; a cost over several shards gets nothing from a window that is marked, and
+//! so gives nothing back to it. So who meets the mark knows that nothing is free, without a sweep, for as long as no shard has
+//! moved on to a later window.
 //!
 //! Units within one window are interchangeable: giving back subtracts from whichever shards count that window, first the
 //! caller's own. As only the holder of the flag subtracts, counts otherwise grow, and one sweep finds all there is.
@@ -38,7 +40,6 @@ use crate::shard::CachePadded;
 use crate::sync::{AtomicU64, Ordering, const_unless_loom};
 use crate::{Clock, Nanos, ShardId};
 
-#[derive(Default)]
 pub(super) struct Control {
     /// Bit 0 is the flag; the bits above count how often units were given back.
     word: AtomicU64,
@@ -63,6 +64,10 @@ impl Control {
     /// Marks the window of `base`, of which nothing was free in a sweep that began when the control word was `control`.
     #[inline]
     fn mark(&self, base: u64, control: Option<u64>) {
+        // Relaxed: a guess; not to mark is always right. Late callers meet what is marked already at every denial.
+        if self.spent.load(Ordering::Relaxed) == base {
+            return;
+        }
         if let Some(control) = control.filter(|&control| self.try_hold(control)) {
             // Release: who meets the mark sees all that was taken before.
             self.spent.store(base, Ordering::Release);
@@ -70,10 +75,13 @@ impl Control {
         }
     }
 
-    /// Takes the mark away, before something is given back.
-    fn unmark(&self) {
-        // Release: as above. That nobody meets what is given back and the mark after it follows from its release.
-        self.spent.store(NONE, Ordering::Release);
+    /// Takes the mark of the window of `base` away, before something is given back there.
+    fn unmark(&self, base: u64) {
+        // Relaxed: only who holds the flag writes it, and this one has acquired it.
+        if self.spent.load(Ordering::Relaxed) == base {
+            // Release: as above. That nobody meets what is given back and the mark after it follows from its release.
+            self.spent.store(NONE, Ordering::Release);
+        }
     }
 
     /// The count, or `None` while the flag is held.
@@ -208,7 +216,7 @@ impl<S: Shards> Counts<S> {
             return self.give_back(start, base, cost);
         }
         let control = self.hold(shard_id);
-        self.control.unmark();
+        self.control.unmark(base);
         let returned = self.give_back(start, base, cost);
         self.control.release(control, true);
         returned

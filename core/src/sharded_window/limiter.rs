@@ -29,8 +29,8 @@ use crate::{Clock, Limiter, Nanos, ShardId};
 /// Across one boundary twice the limit can pass: all of a window at its end, all of the next at its start. Where that
 /// matters use a [`TokenBucket`](crate::TokenBucket), which shares one word and scales less.
 ///
-/// Single-shard calls are lock-free while anything is free. Refunds, costs that need several shards and, while one of
-/// those is under way, denials wait for a holder of some tens of instructions: see [`ShardId::give_way`]. **Where a caller
+/// Single-shard calls are lock-free while anything is free. Refunds, costs that need several shards and
+/// the first denial of a window hold its flag, for some tens of instructions, and denials wait while another call does: see [`ShardId::give_way`]. **Where a caller
 /// may interrupt the holder and must not return to it first** (an interrupt handler that uses the limiter that it
 /// interrupted), such a wait does not end: give that limiter one shard, which needs none of this, or mask the interrupt.
 ///
