@@ -128,6 +128,12 @@ pub enum Denied {
     TooManyKeys,
     /// As many wait already as may, or this one had to make room for one who came later. Come back when fewer want to.
     QueueFull,
+    /// A circuit breaker lets nothing pass, because what is behind it fails. Come back after `retry_after`; or once its probes have come
+    /// back, and no clock knows when that is.
+    CircuitOpen {
+        /// When it lets a call pass to see whether what is behind it works again, if that is known. Never zero.
+        retry_after: Option<Duration>,
+    },
     /// The limiter admits nothing: its limit is [`Limit::DenyAll`](crate::Limit::DenyAll), or it was closed. Waiting does not help.
     Closed,
 }
@@ -139,6 +145,7 @@ impl Denied {
     pub const fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::RateLimited { retry_after } => Some(*retry_after),
+            Self::CircuitOpen { retry_after } => *retry_after,
             Self::ConcurrencyLimited
             | Self::TooManyKeys
             | Self::QueueFull
@@ -152,7 +159,11 @@ impl Denied {
     pub const fn is_final(&self) -> bool {
         match self {
             Self::CostExceedsLimit { .. } | Self::Closed => true,
-            Self::RateLimited { .. } | Self::ConcurrencyLimited | Self::TooManyKeys | Self::QueueFull => false,
+            Self::RateLimited { .. }
+            | Self::ConcurrencyLimited
+            | Self::TooManyKeys
+            | Self::QueueFull
+            | Self::CircuitOpen { .. } => false,
         }
     }
 }
@@ -167,6 +178,10 @@ impl fmt::Display for Denied {
             Self::ConcurrencyLimited => f.write_str("too much is in use, retry once some was given back"),
             Self::TooManyKeys => f.write_str("too many keys, retry once some have become full again"),
             Self::QueueFull => f.write_str("too many wait already, retry when fewer do"),
+            Self::CircuitOpen { retry_after: Some(wait) } => write!(f, "circuit open, retry after {wait:?}"),
+            Self::CircuitOpen { retry_after: None } => {
+                f.write_str("circuit half-open, retry once its probes have come back")
+            }
             Self::Closed => f.write_str("closed: the limit denies every request"),
         }
     }

@@ -70,8 +70,10 @@
 #[cfg(feature = "alloc")]
 extern crate alloc;
 
+mod adaptive;
 mod adjustable_bucket;
 mod arithmetic;
+mod breaker;
 mod clock;
 mod concurrency;
 mod decision;
@@ -85,6 +87,7 @@ mod quota;
 mod rate;
 mod shard;
 mod sharded_window;
+mod share;
 mod sliding_counter;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 mod sliding_log;
@@ -94,7 +97,14 @@ mod token_bucket;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 mod wait_queue;
 
+pub use adaptive::{
+    Adapted, AdaptiveOptions, AdaptiveOptionsError, AdaptivePolicy, ErrorRule, Load, LoadRule, PaceRule, QuotaLeft,
+    Signals,
+};
 pub use adjustable_bucket::{AdjustError, AdjustableBucket, Clocked, Reservable, Reservation};
+#[cfg(feature = "lock_api")]
+pub use breaker::{BreakerObserver, BreakerPermit, CircuitBreaker};
+pub use breaker::{BreakerOptions, BreakerOptionsError, BreakerPhase, BreakerPolicy, BreakerState, Call, CallOutcome};
 pub use clock::{Clock, ManualClock};
 pub use concurrency::{ConcurrencyLimit, Holder, Outcome, Permit, PermitObserver, Usage};
 pub use decision::{Admitted, Decision, Denied, Inspection, Remaining};
@@ -114,6 +124,7 @@ pub use quota::{Limit, Quota};
 pub use rate::{PER_DAY, PER_HOUR, PER_MINUTE, PER_SECOND, QuotaError, Rate};
 pub use shard::{CachePadded, CounterShard, FixedShard, HashedShard, ShardId};
 pub use sharded_window::{Shard, ShardedWindow, Shards, WindowLimit, WindowState, WindowStep};
+pub use share::{Share, ShareError};
 pub use sliding_counter::{SlidingCounter, SlidingCounterCell, SlidingCounterState, SlidingCounterStep};
 #[cfg(feature = "heapless")]
 pub use sliding_log::FixedSlidingLog;

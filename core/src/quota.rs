@@ -4,6 +4,7 @@ use core::fmt;
 use core::str::FromStr;
 
 use crate::Rate;
+use crate::arithmetic::greatest_common_divisor;
 use crate::rate::{PER_DAY, PER_HOUR, PER_MINUTE, PER_SECOND, QuotaError};
 use crate::text::{self, ParseError};
 use crate::token_bucket::Grid;
@@ -50,6 +51,33 @@ impl Quota {
     /// [`QuotaError::ZeroBurst`], [`QuotaError::RateTooHigh`] or [`QuotaError::BurstTooLarge`].
     pub const fn with_burst(rate: Rate, burst: u64) -> Result<Self, QuotaError> {
         Self::checked(rate, burst, 0)
+    }
+
+    /// So many millionths of it: of the rate exactly, unless that takes numbers beyond 64 bits, and of the capacity rounded down, but at least 1.
+    /// The debt stays. A million is this quota itself, and 0 counts as 1.
+    pub(crate) fn scaled(self, parts_per_million: u32) -> Self {
+        const ALL: u64 = 1_000_000;
+        if u64::from(parts_per_million) >= ALL {
+            return self;
+        }
+        let parts = u64::from(parts_per_million.max(1));
+        let capacity = (u128::from(self.capacity) * u128::from(parts) / u128::from(ALL)) as u64;
+        // tokens * parts / (period * ALL): over the same period where that divides, and in lowest terms.
+        let (tokens, all) = lowest(self.rate.tokens(), ALL);
+        let (parts, all) = lowest(parts, all);
+        let (more, all) = match all {
+            1 => (u128::from(parts), 1),
+            all => {
+                let (parts, period) = lowest(parts, self.rate.period_nanos());
+                (u128::from(parts), u128::from(all) * u128::from(period))
+            }
+        };
+        let period = if all == 1 { u128::from(self.rate.period_nanos()) } else { all };
+        let (tokens, period) = into_words(u128::from(tokens) * more, period);
+        let rate = Rate::from_words(tokens, period);
+        // Less of everything than this quota has, which can be counted.
+        let scaled = rate.and_then(|rate| Self::checked(rate, capacity.max(1), self.debt).ok());
+        scaled.unwrap_or(self)
     }
 
     /// A quota that was one before.
@@ -275,5 +303,35 @@ impl fmt::Display for Limit {
 impl fmt::Debug for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Limit({self})")
+    }
+}
+
+/// `a` and `b` without their common factors.
+const fn lowest(a: u64, b: u64) -> (u64, u64) {
+    let common = greatest_common_divisor(a, b);
+    (a / common, b / common)
+}
+
+/// `a / b` in words: as it is where both fit, and otherwise as close as words come. Neither is 0, nor becomes it.
+fn into_words(mut a: u128, mut b: u128) -> (u64, u64) {
+    const MOST: u128 = u64::MAX as u128;
+    while a.min(b) > MOST {
+        (a, b) = (a >> 1, b >> 1);
+    }
+    /// The smaller one divided so that the larger one fits beside it, and the larger one to match.
+    const fn fitting(small: u128, large: u128) -> (u64, u64) {
+        let fitted = small / (large / MOST + 1);
+        let fitted = if fitted == 0 { 1 } else { fitted };
+        // Both factors are words.
+        let matching = large / small * fitted + large % small * fitted / small;
+        (fitted as u64, if matching > MOST { u64::MAX } else { matching as u64 })
+    }
+    if b > MOST {
+        fitting(a, b)
+    } else if a > MOST {
+        let (b, a) = fitting(b, a);
+        (a, b)
+    } else {
+        (a as u64, b as u64)
     }
 }
