@@ -1,4 +1,8 @@
-//! The breaker that callers share: the state machine behind a lock, with a clock and an observer.
+//! The breaker that callers share: the state machine behind a lock, and its door beside it.
+//!
+//! A call that passes a closed breaker changes nothing in it. So whether it is closed, and in which epoch, is published in a word of its
+//! own, the door: it is written under the lock, with every change of phase, and read without. Who reads that it is closed has passed at
+//! that instant. Everything else is under the lock: how calls end, which of them are probes, and who finds the door shut.
 
 use core::fmt;
 
@@ -6,6 +10,7 @@ use lock_api::{Mutex, RawMutex};
 
 use super::policy::BreakerPolicy;
 use super::state::{BreakerPhase, BreakerState, Call, CallOutcome};
+use crate::sync::{AtomicU64, Ordering, const_unless_loom};
 use crate::{Clock, Denied, Nanos};
 
 /// A circuit breaker that any number of callers share: it lets calls pass while they succeed, none while they fail, and a few from time to
@@ -22,8 +27,8 @@ use crate::{Clock, Denied, Nanos};
 ///
 /// # Trade-offs
 ///
-/// A call takes the lock twice, for some nanoseconds each. Waiting is the lock's: `parking_lot` yields to the system, `spin` does not. A
-/// permit that is leaked keeps a probe's place until the policy's [patience](crate::BreakerOptions::probe_patience) is over. Calls are
+/// A call that passes while the breaker is closed reads one word; how it ended is counted under the lock, some nanoseconds. Waiting is the
+/// lock's: `parking_lot` yields to the system, `spin` does not. A permit that is leaked keeps a probe's place until the policy's [patience](crate::BreakerOptions::probe_patience) is over. Calls are
 /// synchronous, so there is nothing to cancel.
 ///
 /// ```
@@ -41,20 +46,25 @@ use crate::{Clock, Denied, Nanos};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct CircuitBreaker<R, C, O = ()> {
+    /// [`BreakerState::door`], as it was when the lock was open last.
+    door: AtomicU64,
     state: Mutex<R, BreakerState>,
     clock: C,
     observer: O,
 }
 
 impl<R: RawMutex, C> CircuitBreaker<R, C> {
-    /// Closed, on `clock`.
-    pub const fn with_clock(policy: BreakerPolicy, clock: C) -> Self {
-        Self { state: Mutex::new(BreakerState::new(policy)), clock, observer: () }
+    const_unless_loom! {
+        /// Closed, on `clock`.
+        pub fn with_clock(policy: BreakerPolicy, clock: C) -> Self {
+            let state = BreakerState::new(policy);
+            Self { door: AtomicU64::new(state.door()), state: Mutex::new(state), clock, observer: () }
+        }
     }
 
     /// The same breaker, which from now on tells `observer` of every change and refusal.
     pub fn observed_by<O: BreakerObserver>(self, observer: O) -> CircuitBreaker<R, C, O> {
-        CircuitBreaker { state: self.state, clock: self.clock, observer }
+        CircuitBreaker { door: self.door, state: self.state, clock: self.clock, observer }
     }
 }
 
@@ -81,7 +91,17 @@ impl<R: RawMutex, C, O> CircuitBreaker<R, C, O> {
     /// # Errors
     /// As `try_call_at`.
     pub fn peek_at(&self, now: Nanos) -> Result<(), Denied> {
-        self.state.lock().peek(now)
+        match self.pass(now) {
+            Some(_) => Ok(()),
+            None => self.state.lock().peek(now),
+        }
+    }
+
+    /// A call that passes because it is closed.
+    #[inline]
+    fn pass(&self, now: Nanos) -> Option<Call> {
+        // Relaxed: it publishes nothing but itself.
+        BreakerState::pass(self.door.load(Ordering::Relaxed), now)
     }
 
     /// The clock.
@@ -102,7 +122,17 @@ impl<R: RawMutex, C, O: BreakerObserver> CircuitBreaker<R, C, O> {
     ///
     /// # Errors
     /// [`Denied::CircuitOpen`], with the time after which a call passes; none is known while probes are out.
+    #[inline]
     pub fn try_call_at(&self, now: Nanos) -> Result<BreakerPermit<'_, R, C, O>, Denied> {
+        match self.pass(now) {
+            Some(call) => Ok(BreakerPermit { breaker: self, call: Some(call) }),
+            None => self.knock_at(now),
+        }
+    }
+
+    /// Where the door was shut.
+    #[cold]
+    fn knock_at(&self, now: Nanos) -> Result<BreakerPermit<'_, R, C, O>, Denied> {
         let (passed, change) = self.change(|state| state.try_call(now));
         // Before anybody is told, so that a panic there gives a probe's place back.
         let passed = passed.map(|call| BreakerPermit { breaker: self, call: Some(call) });
@@ -128,7 +158,12 @@ impl<R: RawMutex, C, O: BreakerObserver> CircuitBreaker<R, C, O> {
     fn change<T>(&self, run: impl FnOnce(&mut BreakerState) -> T) -> (T, (BreakerPhase, BreakerPhase)) {
         let mut state = self.state.lock();
         let from = state.phase();
+        let door = state.door();
         let answer = run(&mut state);
+        if state.door() != door {
+            // Relaxed: see `pass`. The lock orders those who write it.
+            self.door.store(state.door(), Ordering::Relaxed);
+        }
         (answer, (from, state.phase()))
     }
 
@@ -144,6 +179,7 @@ impl<R: RawMutex, C: Clock, O: BreakerObserver> CircuitBreaker<R, C, O> {
     ///
     /// # Errors
     /// As [`try_call_at`](Self::try_call_at).
+    #[inline]
     pub fn try_call(&self) -> Result<BreakerPermit<'_, R, C, O>, Denied> {
         self.try_call_at(self.clock.now())
     }

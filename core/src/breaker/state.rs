@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::policy::BreakerPolicy;
-use super::window::Window;
+use super::window::{Counts, Window};
 use crate::{Denied, Nanos};
 
 /// A circuit breaker without a clock, a lock or an allocation: give it readings, and it decides.
@@ -136,7 +136,7 @@ impl BreakerState {
         if call.epoch != self.epoch {
             return;
         }
-        let options = *self.policy.options();
+        let options = self.policy.options();
         let is_slow = options.slow.is_some_and(|(from, _)| now.saturating_duration_since(call.since) >= from);
         match &mut self.phase {
             Phase::Open { .. } => {}
@@ -150,16 +150,24 @@ impl BreakerState {
             Phase::Closed => {
                 let counts = self.window.add(self.policy.part, now, is_failure, is_slow);
                 self.count_row(now, is_failure);
-                let is_enough = counts.calls >= options.least_calls();
-                let reached =
-                    |share: Option<crate::Share>, part| share.is_some_and(|share| share.is_reached(part, counts.calls));
-                let by_share = reached(options.failures, counts.failures)
-                    || reached(options.slow.map(|(_, share)| share), counts.slow);
-                if (is_enough && by_share) || options.consecutive.is_some_and(|most| self.in_a_row >= most) {
+                if self.is_too_much(counts) {
                     self.trip(now);
                 }
             }
         }
+    }
+
+    /// Whether it trips at these counts and failures in a row.
+    fn is_too_much(&self, counts: Counts) -> bool {
+        let options = self.policy.options();
+        let by_share = |share: Option<crate::Share>, part: u64| {
+            // No product is needed where there were none.
+            part > 0 && share.is_some_and(|share| share.is_reached(part, counts.calls))
+        };
+        options.consecutive.is_some_and(|most| self.in_a_row >= most)
+            || (counts.calls >= options.least_calls()
+                && (by_share(options.failures, counts.failures)
+                    || by_share(options.slow.map(|(_, share)| share), counts.slow)))
     }
 
     /// A call that passed has come to nothing: it was cancelled, say. No clock is read.
@@ -199,9 +207,19 @@ impl BreakerState {
         self.trips
     }
 
+    /// The epoch, and whether it is closed, in a word.
+    pub(super) const fn door(&self) -> u64 {
+        self.epoch << 1 | matches!(self.phase, Phase::Closed) as u64
+    }
+
+    /// The call that passes at `now` by this [`door`](Self::door): what [`try_call`](Self::try_call) answers in that epoch, if it is closed.
+    pub(super) const fn pass(door: u64, now: Nanos) -> Option<Call> {
+        if door & 1 == 1 { Some(Call { epoch: door >> 1, since: now }) } else { None }
+    }
+
     fn enter(&mut self, phase: Phase) {
         self.phase = phase;
-        // 2^64 changes do not happen.
+        // 2^63 changes do not happen.
         self.epoch = self.epoch.wrapping_add(1);
         self.window = Window::new();
         self.in_a_row = 0;

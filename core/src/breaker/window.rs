@@ -16,15 +16,16 @@ pub(super) struct Counts {
 pub(super) struct Window {
     /// By the number of their part, modulo `PARTS`.
     parts: [Counts; PARTS],
-    /// The number of the newest part.
+    /// The number of the newest part, and the reading that it begins at.
     newest: u64,
+    begin: u64,
     sum: Counts,
 }
 
 impl Window {
     pub(super) const fn new() -> Self {
         const NONE: Counts = Counts { calls: 0, failures: 0, slow: 0 };
-        Self { parts: [NONE; PARTS], newest: 0, sum: NONE }
+        Self { parts: [NONE; PARTS], newest: 0, begin: 0, sum: NONE }
     }
 
     /// Counts one result at `now`, and tells what counts then. A reading a little behind the newest counts as that; one behind all that
@@ -40,7 +41,15 @@ impl Window {
         self.sum
     }
 
+    #[inline]
     fn advance(&mut self, part: u64, now: Nanos) {
+        // Mostly it is in the newest part, and then nothing is divided.
+        if now.as_u64().wrapping_sub(self.begin) >= part {
+            self.move_to(part, now);
+        }
+    }
+
+    fn move_to(&mut self, part: u64, now: Nanos) {
         let number = now.as_u64() / part;
         if number > self.newest {
             if number - self.newest >= PARTS as u64 {
@@ -58,6 +67,7 @@ impl Window {
             *self = Self::new();
             self.newest = number;
         }
+        self.begin = self.newest * part;
     }
 }
 
