@@ -16,6 +16,7 @@ pub mod interleaved;
 pub mod keyed;
 pub mod keyed_sizes;
 pub mod off;
+pub mod pipeline;
 pub mod record;
 pub mod report;
 pub mod rival;

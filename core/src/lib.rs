@@ -109,7 +109,7 @@ pub use breaker::{BreakerOptions, BreakerOptionsError, BreakerPhase, BreakerPoli
 pub use clock::{Clock, ManualClock};
 pub use concurrency::{ConcurrencyLimit, Holder, Outcome, Permit, PermitObserver, Usage};
 pub use decision::{Admitted, Decision, Denied, Inspection, Remaining};
-pub use flow::{CallBreaker, CallLimit, Flow, FlowError, FlowObserver, FlowPermit, FlowStage, Refused};
+pub use flow::{CallBreaker, CallLimit, Flow, FlowError, FlowObserver, FlowPermit, FlowRefusal, FlowStage};
 #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
 pub use hierarchy::OwnedHierarchy;
 pub use hierarchy::{DeniedBy, DuplicateLevel, Hierarchy, Holding, Level};

@@ -208,11 +208,13 @@ impl BreakerState {
     }
 
     /// The epoch, and whether it is closed, in a word.
+    #[cfg(feature = "lock_api")]
     pub(super) const fn door(&self) -> u64 {
         self.epoch << 1 | matches!(self.phase, Phase::Closed) as u64
     }
 
     /// The call that passes at `now` by this [`door`](Self::door): what [`try_call`](Self::try_call) answers in that epoch, if it is closed.
+    #[cfg(feature = "lock_api")]
     pub(super) const fn pass(door: u64, now: Nanos) -> Option<Call> {
         if door & 1 == 1 { Some(Call { epoch: door >> 1, since: now }) } else { None }
     }

@@ -5,7 +5,7 @@ use core::pin::pin;
 
 use super::limiter::Flow;
 use super::parts::{CallBreaker, CallLimit, FlowObserver};
-use super::refused::{FlowError, Refused};
+use super::refusal::{FlowError, FlowRefusal};
 use crate::{CallOutcome, Clock, Limiter};
 
 impl<L: Limiter, C: Clock, B: CallBreaker, P: CallLimit, O: FlowObserver> Flow<L, C, B, P, O> {
@@ -26,7 +26,7 @@ impl<L: Limiter, C: Clock, B: CallBreaker, P: CallLimit, O: FlowObserver> Flow<L
     /// A panic of either is a failure, and goes on to the caller.
     ///
     /// # Errors
-    /// [`Refused`] where it was not called.
+    /// [`FlowRefusal`] where it was not called.
     ///
     /// ```
     /// use sluicegate_core::{CallOutcome, Flow, ManualClock, TokenBucket, quota};
@@ -47,7 +47,7 @@ impl<L: Limiter, C: Clock, B: CallBreaker, P: CallLimit, O: FlowObserver> Flow<L
         cost: u64,
         judge: impl FnOnce(&T) -> CallOutcome,
         call: impl FnOnce() -> T,
-    ) -> Result<T, Refused> {
+    ) -> Result<T, FlowRefusal> {
         let mut permit = self.enter(cost)?;
         permit.while_calling();
         let answer = call();
@@ -81,7 +81,7 @@ impl<L: Limiter, C: Clock, B: CallBreaker, P: CallLimit, O: FlowObserver> Flow<L
         cost: u64,
         judge: impl FnOnce(&T) -> CallOutcome,
         call: impl FnOnce() -> F,
-    ) -> Result<T, Refused> {
+    ) -> Result<T, FlowRefusal> {
         let mut permit = self.enter(cost)?;
         permit.while_calling();
         let mut future = pin!(call());

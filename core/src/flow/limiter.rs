@@ -4,7 +4,7 @@ use core::fmt;
 
 use super::parts::{CallBreaker, CallLimit, FlowObserver};
 use super::permit::FlowPermit;
-use super::refused::{FlowStage, Refused};
+use super::refusal::{FlowRefusal, FlowStage};
 use crate::sync::{AtomicU64, Ordering};
 use crate::{CallOutcome, Clock, Denied, Limiter, Nanos, Outcome};
 
@@ -159,9 +159,9 @@ impl<L: Limiter, C: Clock, B: CallBreaker, P: CallLimit, O: FlowObserver> Flow<L
     /// Lets a call of `cost` enter now, or not. What it returns has to be told how the call ended.
     ///
     /// # Errors
-    /// [`Refused`] names the part that refuses, and why.
+    /// [`FlowRefusal`] names the part that refuses, and why.
     #[inline]
-    pub fn enter(&self, cost: u64) -> Result<FlowPermit<'_, L, C, B, P, O>, Refused> {
+    pub fn enter(&self, cost: u64) -> Result<FlowPermit<'_, L, C, B, P, O>, FlowRefusal> {
         self.enter_at(self.clock.now(), cost)
     }
 
@@ -170,7 +170,7 @@ impl<L: Limiter, C: Clock, B: CallBreaker, P: CallLimit, O: FlowObserver> Flow<L
     /// # Errors
     /// As [`enter`](Self::enter).
     #[inline]
-    pub fn enter_at(&self, now: Nanos, cost: u64) -> Result<FlowPermit<'_, L, C, B, P, O>, Refused> {
+    pub fn enter_at(&self, now: Nanos, cost: u64) -> Result<FlowPermit<'_, L, C, B, P, O>, FlowRefusal> {
         let in_flight = match self.concurrency.take() {
             Ok(in_flight) => in_flight,
             Err(denied) => return Err(self.refuse(now, cost, FlowStage::Concurrency, denied)),
@@ -194,26 +194,26 @@ impl<L: Limiter, C: Clock, B: CallBreaker, P: CallLimit, O: FlowObserver> Flow<L
     ///
     /// # Errors
     /// As `enter_at`.
-    pub fn peek_at(&self, now: Nanos, cost: u64) -> Result<(), Refused> {
-        let refused = |stage| move |denied| Refused { stage, denied };
+    pub fn peek_at(&self, now: Nanos, cost: u64) -> Result<(), FlowRefusal> {
+        let refused = |stage| move |denied| FlowRefusal { stage, denied };
         self.limiter.peek_at(now, cost).map_err(refused(FlowStage::Limiter))?;
         self.breaker.peek_at(now).map_err(refused(FlowStage::Breaker))
     }
 
     /// Names who refuses first, and tells the observer.
     #[cold]
-    fn refuse(&self, now: Nanos, cost: u64, stage: FlowStage, denied: Denied) -> Refused {
+    fn refuse(&self, now: Nanos, cost: u64, stage: FlowStage, denied: Denied) -> FlowRefusal {
         let earlier = match stage {
             FlowStage::Limiter => None,
             FlowStage::Breaker => {
-                self.limiter.peek_at(now, cost).err().map(|denied| Refused { stage: FlowStage::Limiter, denied })
+                self.limiter.peek_at(now, cost).err().map(|denied| FlowRefusal { stage: FlowStage::Limiter, denied })
             }
             FlowStage::Concurrency => self.peek_at(now, cost).err(),
         };
-        if let Some(Refused { stage: FlowStage::Limiter, denied }) = earlier {
+        if let Some(FlowRefusal { stage: FlowStage::Limiter, denied }) = earlier {
             self.limiter.tell(now, cost, &Err(denied));
         }
-        let refused = earlier.unwrap_or(Refused { stage, denied });
+        let refused = earlier.unwrap_or(FlowRefusal { stage, denied });
         self.observer.refused(now, cost, &refused);
         refused
     }

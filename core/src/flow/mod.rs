@@ -4,9 +4,9 @@ mod call;
 mod limiter;
 mod parts;
 mod permit;
-mod refused;
+mod refusal;
 
 pub use limiter::Flow;
 pub use parts::{CallBreaker, CallLimit, FlowObserver};
 pub use permit::FlowPermit;
-pub use refused::{FlowError, FlowStage, Refused};
+pub use refusal::{FlowError, FlowRefusal, FlowStage};

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::refused::Refused;
+use super::refusal::FlowRefusal;
 #[cfg(feature = "lock_api")]
 use crate::{BreakerObserver, BreakerPermit, CircuitBreaker};
 use crate::{CallOutcome, ConcurrencyLimit, Denied, Nanos, Outcome, Permit, PermitObserver};
@@ -164,7 +164,7 @@ impl<P: CallLimit> CallLimit for Option<P> {
 pub trait FlowObserver {
     /// A call was refused at `now`: it was not made.
     #[inline]
-    fn refused(&self, now: Nanos, cost: u64, refused: &Refused) {
+    fn refused(&self, now: Nanos, cost: u64, refused: &FlowRefusal) {
         let _ = (now, cost, refused);
     }
 
@@ -179,7 +179,7 @@ impl FlowObserver for () {}
 
 impl<O: FlowObserver + ?Sized> FlowObserver for &O {
     #[inline]
-    fn refused(&self, now: Nanos, cost: u64, refused: &Refused) {
+    fn refused(&self, now: Nanos, cost: u64, refused: &FlowRefusal) {
         (**self).refused(now, cost, refused);
     }
 

@@ -20,7 +20,7 @@ use crate::{CallOutcome, Clock, Limiter, Nanos, Outcome};
 /// assert!(flow.enter(1).is_err());
 /// permit.finish(CallOutcome::Success);
 /// assert!(flow.enter(1).is_ok());
-/// # Ok::<(), sluicegate_core::Refused>(())
+/// # Ok::<(), sluicegate_core::FlowRefusal>(())
 /// ```
 #[must_use = "a call whose permit is dropped at once was cancelled"]
 pub struct FlowPermit<'f, L, C, B, P, O = ()>

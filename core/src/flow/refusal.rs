@@ -38,27 +38,27 @@ impl fmt::Display for FlowStage {
 /// assert_eq!(refused.to_string(), "limiter: rate limited, retry after 60s");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Refused {
+pub struct FlowRefusal {
     /// The first part that refuses it.
     pub stage: FlowStage,
     /// Why, and when to come back.
     pub denied: Denied,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for FlowRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.stage, self.denied)
     }
 }
 
-impl core::error::Error for Refused {
+impl core::error::Error for FlowRefusal {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         Some(&self.denied)
     }
 }
 
-impl From<Refused> for Denied {
-    fn from(refused: Refused) -> Self {
+impl From<FlowRefusal> for Denied {
+    fn from(refused: FlowRefusal) -> Self {
         refused.denied
     }
 }
@@ -67,14 +67,14 @@ impl From<Refused> for Denied {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FlowError<E> {
     /// It was not made.
-    Refused(Refused),
+    Refused(FlowRefusal),
     /// It was made, and this is its error.
     Failed(E),
 }
 
 impl<E> FlowError<E> {
     /// The refusal, where it was not made.
-    pub const fn refused(&self) -> Option<&Refused> {
+    pub const fn refused(&self) -> Option<&FlowRefusal> {
         match self {
             Self::Refused(refused) => Some(refused),
             Self::Failed(_) => None,
@@ -82,8 +82,8 @@ impl<E> FlowError<E> {
     }
 }
 
-impl<E> From<Refused> for FlowError<E> {
-    fn from(refused: Refused) -> Self {
+impl<E> From<FlowRefusal> for FlowError<E> {
+    fn from(refused: FlowRefusal) -> Self {
         Self::Refused(refused)
     }
 }
