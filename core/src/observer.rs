@@ -71,37 +71,46 @@ pub trait Observer {
 
 impl Observer for () {}
 
-impl<O: Observer + ?Sized> Observer for &O {
-    #[inline]
-    fn admitted(&self, now: Nanos, cost: u64, admitted: &Admitted) {
-        (**self).admitted(now, cost, admitted);
-    }
+/// Whoever points to an observer is one.
+macro_rules! points_to_observer {
+    ($pointer:ty) => {
+        impl<O: Observer + ?Sized> Observer for $pointer {
+            #[inline]
+            fn admitted(&self, now: Nanos, cost: u64, admitted: &Admitted) {
+                (**self).admitted(now, cost, admitted);
+            }
 
-    #[inline]
-    fn denied(&self, now: Nanos, cost: u64, denied: &Denied) {
-        (**self).denied(now, cost, denied);
-    }
+            #[inline]
+            fn denied(&self, now: Nanos, cost: u64, denied: &Denied) {
+                (**self).denied(now, cost, denied);
+            }
 
-    #[inline]
-    fn refunded(&self, cost: u64) {
-        (**self).refunded(cost);
-    }
+            #[inline]
+            fn refunded(&self, cost: u64) {
+                (**self).refunded(cost);
+            }
 
-    #[inline]
-    fn debited(&self, now: Nanos, debit: &Debit) {
-        (**self).debited(now, debit);
-    }
+            #[inline]
+            fn debited(&self, now: Nanos, debit: &Debit) {
+                (**self).debited(now, debit);
+            }
 
-    #[inline]
-    fn settled(&self, now: Nanos, held: u64, debit: &Debit) {
-        (**self).settled(now, held, debit);
-    }
+            #[inline]
+            fn settled(&self, now: Nanos, held: u64, debit: &Debit) {
+                (**self).settled(now, held, debit);
+            }
 
-    #[inline]
-    fn adjusted(&self, now: Nanos, from: Limit, to: Limit) {
-        (**self).adjusted(now, from, to);
-    }
+            #[inline]
+            fn adjusted(&self, now: Nanos, from: Limit, to: Limit) {
+                (**self).adjusted(now, from, to);
+            }
+        }
+    };
 }
+
+points_to_observer!(&O);
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+points_to_observer!(alloc::sync::Arc<O>);
 
 /// Reports a decision and hands it back.
 #[inline(always)]

@@ -260,14 +260,23 @@ pub trait BreakerObserver {
 
 impl BreakerObserver for () {}
 
-impl<O: BreakerObserver + ?Sized> BreakerObserver for &O {
-    #[inline]
-    fn changed(&self, now: Nanos, from: BreakerPhase, to: BreakerPhase) {
-        (**self).changed(now, from, to);
-    }
+/// Whoever points to an observer is one.
+macro_rules! points_to_observer {
+    ($pointer:ty) => {
+        impl<O: BreakerObserver + ?Sized> BreakerObserver for $pointer {
+            #[inline]
+            fn changed(&self, now: Nanos, from: BreakerPhase, to: BreakerPhase) {
+                (**self).changed(now, from, to);
+            }
 
-    #[inline]
-    fn refused(&self, now: Nanos, denied: &Denied) {
-        (**self).refused(now, denied);
-    }
+            #[inline]
+            fn refused(&self, now: Nanos, denied: &Denied) {
+                (**self).refused(now, denied);
+            }
+        }
+    };
 }
+
+points_to_observer!(&O);
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+points_to_observer!(alloc::sync::Arc<O>);

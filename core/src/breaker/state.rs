@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use super::policy::BreakerPolicy;
 use super::window::{Counts, Window};
-use crate::{Denied, Nanos};
+use crate::{Denied, Nanos, Outcome};
 
 /// A circuit breaker without a clock, a lock or an allocation: give it readings, and it decides.
 ///
@@ -293,6 +293,18 @@ pub enum CallOutcome {
     Overloaded,
     /// It says nothing about the other side: it was cancelled, or the request was wrong.
     Ignored,
+}
+
+/// What it says about load.
+impl From<CallOutcome> for Outcome {
+    fn from(outcome: CallOutcome) -> Self {
+        match outcome {
+            CallOutcome::Success => Self::Success,
+            // How fast something fails says nothing.
+            CallOutcome::Failure | CallOutcome::Ignored => Self::Ignored,
+            CallOutcome::Overloaded => Self::Dropped,
+        }
+    }
 }
 
 /// What a breaker does with calls.

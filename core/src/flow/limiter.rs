@@ -171,23 +171,38 @@ impl<L: Limiter, C: Clock, B: CallBreaker, P: CallLimit, O: FlowObserver> Flow<L
     /// As [`enter`](Self::enter).
     #[inline]
     pub fn enter_at(&self, now: Nanos, cost: u64) -> Result<FlowPermit<'_, L, C, B, P, O>, FlowRefusal> {
-        let in_flight = match self.concurrency.take() {
-            Ok(in_flight) => in_flight,
-            Err(denied) => return Err(self.refuse(now, cost, FlowStage::Concurrency, denied)),
-        };
+        match self.concurrency.take() {
+            Ok(place) => self.enter_with(now, cost, place, |limiter| limiter.try_acquire_at(now, cost).map(drop)),
+            Err(denied) => Err(self.refuse(now, cost, FlowStage::Concurrency, denied)),
+        }
+    }
+
+    /// The same with a place in flight that was taken before, and with `take` to take the cost: from what was reserved before, say. `take` is
+    /// called last, once every other part has let the call pass, and not at all if one has not.
+    ///
+    /// # Errors
+    /// As [`enter`](Self::enter). The place is given back then.
+    #[inline]
+    pub fn enter_with<'f>(
+        &'f self,
+        now: Nanos,
+        cost: u64,
+        place: P::InFlight<'f>,
+        take: impl FnOnce(&'f L) -> Result<(), Denied>,
+    ) -> Result<FlowPermit<'f, L, C, B, P, O>, FlowRefusal> {
         let passed = match self.breaker.pass_at(now) {
             Ok(passed) => passed,
             Err(denied) => {
-                P::release(in_flight, Outcome::Ignored);
+                P::release(place, Outcome::Ignored);
                 return Err(self.refuse(now, cost, FlowStage::Breaker, denied));
             }
         };
-        if let Err(denied) = self.limiter.try_acquire_at(now, cost) {
+        if let Err(denied) = take(&self.limiter) {
             drop(passed);
-            P::release(in_flight, Outcome::Ignored);
+            P::release(place, Outcome::Ignored);
             return Err(self.refuse(now, cost, FlowStage::Limiter, denied));
         }
-        Ok(FlowPermit::new(self, now, passed, in_flight))
+        Ok(FlowPermit::new(self, now, passed, place))
     }
 
     /// What [`enter_at`](Self::enter_at) would answer as far as limiter and breaker go; takes nothing and tells nobody.

@@ -8,7 +8,12 @@ use crate::{BreakerObserver, BreakerPermit, CircuitBreaker};
 use crate::{CallOutcome, ConcurrencyLimit, Denied, Nanos, Outcome, Permit, PermitObserver};
 
 /// The circuit breaker of a flow: a `CircuitBreaker` (feature `lock_api`), an `Option` of one, or `()` for none, which costs nothing.
-pub trait CallBreaker: sealed::Sealed {
+///
+/// # Contract
+///
+/// - What `pass_at` returns, dropped before it is settled, MUST leave everything as if it had never been there.
+/// - None of the methods may panic, or wait for a caller.
+pub trait CallBreaker {
     /// A call that it let pass. Dropped, it is as if it had never been made.
     type Passed<'b>
     where
@@ -31,7 +36,12 @@ pub trait CallBreaker: sealed::Sealed {
 }
 
 /// The limit on a flow's calls in flight: a [`ConcurrencyLimit`], an `Option` of one, or `()` for none, which costs nothing.
-pub trait CallLimit: sealed::Sealed {
+///
+/// # Contract
+///
+/// - A place that is dropped MUST be given back, as [`Outcome::Dropped`].
+/// - None of the methods may panic, or wait for a caller.
+pub trait CallLimit {
     /// A call in flight.
     type InFlight<'l>
     where
@@ -177,24 +187,23 @@ pub trait FlowObserver {
 
 impl FlowObserver for () {}
 
-impl<O: FlowObserver + ?Sized> FlowObserver for &O {
-    #[inline]
-    fn refused(&self, now: Nanos, cost: u64, refused: &FlowRefusal) {
-        (**self).refused(now, cost, refused);
-    }
+/// Whoever points to an observer is one.
+macro_rules! points_to_observer {
+    ($pointer:ty) => {
+        impl<O: FlowObserver + ?Sized> FlowObserver for $pointer {
+            #[inline]
+            fn refused(&self, now: Nanos, cost: u64, refused: &FlowRefusal) {
+                (**self).refused(now, cost, refused);
+            }
 
-    #[inline]
-    fn ended(&self, now: Nanos, took: Duration, outcome: CallOutcome) {
-        (**self).ended(now, took, outcome);
-    }
+            #[inline]
+            fn ended(&self, now: Nanos, took: Duration, outcome: CallOutcome) {
+                (**self).ended(now, took, outcome);
+            }
+        }
+    };
 }
 
-mod sealed {
-    pub trait Sealed {}
-
-    impl Sealed for () {}
-    impl<T: Sealed> Sealed for Option<T> {}
-    #[cfg(feature = "lock_api")]
-    impl<R, C, O> Sealed for crate::CircuitBreaker<R, C, O> {}
-    impl<O> Sealed for crate::ConcurrencyLimit<O> {}
-}
+points_to_observer!(&O);
+#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
+points_to_observer!(alloc::sync::Arc<O>);

@@ -67,23 +67,18 @@ where
     /// The call has ended, at the reading `now`.
     #[inline]
     pub fn finish_at(mut self, now: Nanos, outcome: CallOutcome) {
-        let of_place = match outcome {
-            CallOutcome::Success => Outcome::Success,
-            CallOutcome::Failure | CallOutcome::Ignored => Outcome::Ignored,
-            CallOutcome::Overloaded => Outcome::Dropped,
-        };
-        self.end(now, outcome, of_place);
+        self.end(now, outcome, outcome.into());
     }
 
-    /// What a drop from here on counts as: a failure while code of the caller's runs, which can only drop it by a panic.
+    /// From here on a drop is a failure: for while code runs that can drop it by a panic only, such as the call itself.
     #[inline]
-    pub(super) fn while_calling(&mut self) {
+    pub fn while_calling(&mut self) {
         self.dropped_as = CallOutcome::Failure;
     }
 
-    /// A drop is a cancellation again.
+    /// From here on a drop is a cancellation, as it is in the beginning.
     #[inline]
-    pub(super) fn while_pending(&mut self) {
+    pub fn while_pending(&mut self) {
         self.dropped_as = self.flow.cancelled();
     }
 

@@ -1,6 +1,7 @@
 //! Why a flow let a call not pass, and who said so.
 
 use core::fmt;
+use core::time::Duration;
 
 use crate::Denied;
 
@@ -65,11 +66,17 @@ impl From<FlowRefusal> for Denied {
 
 /// Why a call came to nothing: it was not made, or it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum FlowError<E> {
     /// It was not made.
     Refused(FlowRefusal),
     /// It was made, and this is its error.
     Failed(E),
+    /// It was made, and given up after so long: by a flow that has a timer. It may have taken effect on the other side.
+    TimedOut {
+        /// The flow's time limit.
+        after: Duration,
+    },
 }
 
 impl<E> FlowError<E> {
@@ -77,7 +84,7 @@ impl<E> FlowError<E> {
     pub const fn refused(&self) -> Option<&FlowRefusal> {
         match self {
             Self::Refused(refused) => Some(refused),
-            Self::Failed(_) => None,
+            Self::Failed(_) | Self::TimedOut { .. } => None,
         }
     }
 }
@@ -93,6 +100,7 @@ impl<E: fmt::Display> fmt::Display for FlowError<E> {
         match self {
             Self::Refused(refused) => refused.fmt(f),
             Self::Failed(error) => error.fmt(f),
+            Self::TimedOut { after } => write!(f, "timed out after {after:?}"),
         }
     }
 }
@@ -102,6 +110,7 @@ impl<E: core::error::Error + 'static> core::error::Error for FlowError<E> {
         match self {
             Self::Refused(refused) => Some(refused),
             Self::Failed(error) => error.source(),
+            Self::TimedOut { .. } => None,
         }
     }
 }
