@@ -158,7 +158,7 @@ fn c14_slow_calls_trip_and_a_slow_probe_fails() {
     let options = BreakerOptions::new().any_failure_share().minimum_calls(4);
     let policy = options.slow_calls(Duration::from_millis(100), Share::HALF).probes(1).build().unwrap();
     let mut state = BreakerState::new(policy);
-    let mut lasting = |state: &mut BreakerState, from: Nanos, took: u64| {
+    let lasting = |state: &mut BreakerState, from: Nanos, took: u64| {
         let call = state.try_call(from).unwrap();
         state.settle(from + Duration::from_millis(took), call, CallOutcome::Success);
     };

@@ -114,11 +114,11 @@ struct Told {
 }
 
 impl FlowObserver for &Told {
-    fn refused(&self, _now: Nanos, _cost: u64, refusal: &FlowRefusal) {
+    fn call_refused(&self, _now: Nanos, _cost: u64, refusal: &FlowRefusal) {
         self.refusals.borrow_mut().push(*refusal);
     }
 
-    fn ended(&self, _now: Nanos, took: Duration, outcome: CallOutcome) {
+    fn call_ended(&self, _now: Nanos, took: Duration, outcome: CallOutcome) {
         self.ends.borrow_mut().push((took, outcome));
     }
 }

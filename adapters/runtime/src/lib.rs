@@ -16,6 +16,8 @@ mod constructors;
 mod costs;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 mod finally;
+#[cfg(feature = "alloc")]
+mod flow;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 mod grant;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
@@ -64,6 +66,11 @@ pub use sluicegate_core::*;
 pub use acquire::Acquire;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 pub use costs::Costs;
+#[cfg(feature = "alloc")]
+pub use flow::{
+    FlowBucket, FlowEvents, FlowLimiter, FlowOptions, FlowOptionsError, FlowPath, Flowed, QueuedFlow, QueuedFlowPermit,
+    WhenEmpty,
+};
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 pub use grant::Grantor;
 #[cfg(feature = "keyed")]

@@ -229,7 +229,7 @@ impl<L: Limiter, C: Clock, B: CallBreaker, P: CallLimit, O: FlowObserver> Flow<L
             self.limiter.tell(now, cost, &Err(denied));
         }
         let refused = earlier.unwrap_or(FlowRefusal { stage, denied });
-        self.observer.refused(now, cost, &refused);
+        self.observer.call_refused(now, cost, &refused);
         refused
     }
 }

@@ -169,18 +169,18 @@ impl<P: CallLimit> CallLimit for Option<P> {
 
 /// Is told what a flow does, after it has taken effect and outside any lock. `()` is the observer that does nothing, and costs nothing.
 ///
-/// The limiter, the breaker and the concurrency limit have observers of their own, which are told what those decide. `ended` may be called
+/// The limiter, the breaker and the concurrency limit have observers of their own, which are told what those decide. `call_ended` may be called
 /// in a drop and should not panic: while another panic unwinds, a second one aborts.
 pub trait FlowObserver {
     /// A call was refused at `now`: it was not made.
     #[inline]
-    fn refused(&self, now: Nanos, cost: u64, refused: &FlowRefusal) {
-        let _ = (now, cost, refused);
+    fn call_refused(&self, now: Nanos, cost: u64, refusal: &FlowRefusal) {
+        let _ = (now, cost, refusal);
     }
 
     /// A call ended at `now`, after `took`. One that was cancelled counts as what [`Flow::cancelled_as`](crate::Flow::cancelled_as) says.
     #[inline]
-    fn ended(&self, now: Nanos, took: Duration, outcome: CallOutcome) {
+    fn call_ended(&self, now: Nanos, took: Duration, outcome: CallOutcome) {
         let _ = (now, took, outcome);
     }
 }
@@ -192,13 +192,13 @@ macro_rules! points_to_observer {
     ($pointer:ty) => {
         impl<O: FlowObserver + ?Sized> FlowObserver for $pointer {
             #[inline]
-            fn refused(&self, now: Nanos, cost: u64, refused: &FlowRefusal) {
-                (**self).refused(now, cost, refused);
+            fn call_refused(&self, now: Nanos, cost: u64, refusal: &FlowRefusal) {
+                (**self).call_refused(now, cost, refusal);
             }
 
             #[inline]
-            fn ended(&self, now: Nanos, took: Duration, outcome: CallOutcome) {
-                (**self).ended(now, took, outcome);
+            fn call_ended(&self, now: Nanos, took: Duration, outcome: CallOutcome) {
+                (**self).call_ended(now, took, outcome);
             }
         }
     };

@@ -96,7 +96,7 @@ where
         if let CallOutcome::Overloaded = outcome {
             self.flow.count_overloaded();
         }
-        self.flow.observer().ended(now, now.saturating_duration_since(self.since), outcome);
+        self.flow.observer().call_ended(now, now.saturating_duration_since(self.since), outcome);
     }
 }
 
