@@ -41,6 +41,8 @@ mod paced;
 mod permits;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 mod queued;
+#[cfg(feature = "alloc")]
+mod registry;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 mod reserve;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
@@ -91,6 +93,8 @@ pub use permits::LineOf;
 pub use permits::{AcquirePermit, QueuedPermits, Released, WaitedPermit};
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 pub use queued::Queued;
+#[cfg(feature = "alloc")]
+pub use registry::{AddFlowError, FlowPlan, FlowRegistry, Measure, OnRestart, RegistryObserver, UnknownFlow};
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 pub use reserve::{Reserve, Reserves, Reserving, WaitedReservation};
 #[cfg(feature = "heapless")]

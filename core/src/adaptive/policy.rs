@@ -86,6 +86,11 @@ impl AdaptivePolicy {
         self.options.base.scaled(self.share)
     }
 
+    /// Goes on with the same share of another base. The quota in force is [`quota`](Self::quota) then.
+    pub const fn rebase(&mut self, base: Quota) {
+        self.options.base = base;
+    }
+
     /// The quota while nothing speaks against it.
     pub const fn base(&self) -> Quota {
         self.options.base

@@ -1,0 +1,238 @@
+//! The registry.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use lock_api::{Mutex, RawMutex};
+use sluicegate_core::{Adapted, Inheritance, Limit};
+
+use super::entry::Entry;
+use super::observer::RegistryObserver;
+use super::plan::{FlowPlan, Measure};
+use super::supervisor::Supervisor;
+use crate::flow::{FlowEvents, FlowOptionsError, QueuedFlow};
+use crate::runtime::Spawn;
+
+/// Flows by their names, made and removed at run time.
+///
+/// A flow that adapts has a task of its own, which evaluates its policy, and puts in force what comes of it.
+///
+/// # Guarantees
+///
+/// - *A panic stays where it is.* What is measured, and what is told, is the caller's code, and may panic. Then that flow's task is started anew, alone, and its
+///   flow begins again as it was configured last and as its [`OnRestart`](super::OnRestart) says. No other flow is touched, and calls through this one go on.
+///   A restart that panics is tried again at the time of the next evaluation, so nothing spins.
+/// - *Nothing stays behind.* A flow that is removed is closed: its task ends at once, who waits is told [`Denied::Closed`](sluicegate_core::Denied::Closed), calls
+///   that were made go on. Dropping the registry removes all.
+/// - Observers are told with no lock held.
+///
+/// A panic must unwind for its task to start again, and the executor must outlive it: those whose adapters there are do. The executor's shutdown ends
+/// all tasks, and starts none.
+///
+/// # Complexity
+///
+/// Adding, finding and removing is O(log n), under a lock; whoever keeps the flow pays none of it. Each flow that adapts has one timer.
+///
+/// `E` is told what becomes of flows, `O` what happens in them.
+///
+/// See `sluicegate-tokio`, `-smol` and `-async-std` for registries on an executor; threads have one too.
+pub struct FlowRegistry<R, M, O = (), E = ()>
+where
+    R: Spawn<Sleep: Send> + Clone + Send + Sync + 'static,
+    M: RawMutex + Send + Sync + 'static,
+    O: FlowEvents + Send + Sync + 'static,
+    E: RegistryObserver + Clone + Send + Sync + 'static,
+{
+    flows: Mutex<M, BTreeMap<Arc<str>, Arc<Entry<R, M, O>>>>,
+    runtime: R,
+    observer: E,
+}
+
+impl<R, M, O> FlowRegistry<R, M, O>
+where
+    R: Spawn<Sleep: Send> + Clone + Send + Sync + 'static,
+    M: RawMutex + Send + Sync + 'static,
+    O: FlowEvents + Send + Sync + 'static,
+{
+    /// No flows, on an executor's time.
+    pub const fn new(runtime: R) -> Self {
+        Self::observed_by(runtime, ())
+    }
+}
+
+impl<R, M, O, E> FlowRegistry<R, M, O, E>
+where
+    R: Spawn<Sleep: Send> + Clone + Send + Sync + 'static,
+    M: RawMutex + Send + Sync + 'static,
+    O: FlowEvents + Send + Sync + 'static,
+    E: RegistryObserver + Clone + Send + Sync + 'static,
+{
+    /// The same, which tells `observer` what becomes of flows.
+    pub const fn observed_by(runtime: R, observer: E) -> Self {
+        Self { flows: Mutex::new(BTreeMap::new()), runtime, observer }
+    }
+
+    /// Makes a flow, and tells `events` what happens in it. If it adapts, `measure` is asked before each evaluation; a flow that goes by its own errors alone takes
+    /// `|_| Signals::default()`.
+    ///
+    /// # Errors
+    /// [`AddFlowError`]; then nothing was made.
+    pub fn add_observed(
+        &self,
+        id: &str,
+        plan: FlowPlan,
+        measure: impl Measure,
+        events: O,
+    ) -> Result<Arc<QueuedFlow<R, M, O>>, AddFlowError> {
+        let flow = QueuedFlow::observed_by(plan.flow, self.runtime.clone(), events).map_err(AddFlowError::Options)?;
+        let (id, flow): (Arc<str>, _) = (id.into(), Arc::new(flow));
+        let every = plan.adaptive.as_ref().map(|policy| policy.every());
+        let entry = Arc::new(Entry::new(Arc::clone(&id), Arc::clone(&flow), plan));
+        {
+            let mut flows = self.flows.lock();
+            if flows.contains_key(&id) {
+                return Err(AddFlowError::AlreadyThere { id: String::from(&*id) });
+            }
+            flows.insert(Arc::clone(&id), Arc::clone(&entry));
+        }
+        self.observer.added(&id);
+        if let Some(every) = every {
+            Supervisor::start(entry, self.observer.clone(), Box::new(measure), every);
+        }
+        Ok(flow)
+    }
+
+    /// Removes a flow and closes it: its task ends, and so do all waits. Whoever has the flow still may finish what was begun.
+    ///
+    /// # Errors
+    /// [`UnknownFlow`], where there is none of this name.
+    pub fn remove(&self, id: &str) -> Result<Arc<QueuedFlow<R, M, O>>, UnknownFlow> {
+        let removed = self.flows.lock().remove(id);
+        let entry = removed.ok_or_else(|| UnknownFlow { id: id.into() })?;
+        self.end(&entry);
+        Ok(Arc::clone(&entry.flow))
+    }
+
+    fn end(&self, entry: &Entry<R, M, O>) {
+        entry.stop.stop();
+        entry.flow.close();
+        self.observer.removed(&entry.id);
+    }
+
+    /// The flow of this name.
+    ///
+    /// # Errors
+    /// [`UnknownFlow`], where there is none.
+    pub fn find(&self, id: &str) -> Result<Arc<QueuedFlow<R, M, O>>, UnknownFlow> {
+        self.entry(id).map(|entry| Arc::clone(&entry.flow))
+    }
+
+    /// Gives a flow another limit, now and after a restart. If it adapts, it goes on with the same share of the new limit.
+    ///
+    /// # Errors
+    /// [`UnknownFlow`], where there is none of this name.
+    pub fn configure(&self, id: &str, limit: impl Into<Limit>, inheritance: Inheritance) -> Result<(), UnknownFlow> {
+        self.entry(id)?.configure(limit.into(), inheritance);
+        Ok(())
+    }
+
+    /// What the rules of a flow allowed when they were last evaluated; `None` where it does not adapt.
+    ///
+    /// # Errors
+    /// [`UnknownFlow`], where there is none of this name.
+    pub fn adapted(&self, id: &str) -> Result<Option<Adapted>, UnknownFlow> {
+        Ok(self.entry(id)?.adapted())
+    }
+
+    /// The names of all flows, in order.
+    pub fn ids(&self) -> Vec<Arc<str>> {
+        self.flows.lock().keys().cloned().collect()
+    }
+
+    fn entry(&self, id: &str) -> Result<Arc<Entry<R, M, O>>, UnknownFlow> {
+        self.flows.lock().get(id).cloned().ok_or_else(|| UnknownFlow { id: id.into() })
+    }
+}
+
+impl<R, M, E> FlowRegistry<R, M, (), E>
+where
+    R: Spawn<Sleep: Send> + Clone + Send + Sync + 'static,
+    M: RawMutex + Send + Sync + 'static,
+    E: RegistryObserver + Clone + Send + Sync + 'static,
+{
+    /// Makes a flow that tells nobody what happens in it; see [`add_observed`](Self::add_observed).
+    ///
+    /// # Errors
+    /// As `add_observed`.
+    pub fn add(&self, id: &str, plan: FlowPlan, measure: impl Measure) -> Result<Arc<QueuedFlow<R, M>>, AddFlowError> {
+        self.add_observed(id, plan, measure, ())
+    }
+}
+
+impl<R, M, O, E> Drop for FlowRegistry<R, M, O, E>
+where
+    R: Spawn<Sleep: Send> + Clone + Send + Sync + 'static,
+    M: RawMutex + Send + Sync + 'static,
+    O: FlowEvents + Send + Sync + 'static,
+    E: RegistryObserver + Clone + Send + Sync + 'static,
+{
+    fn drop(&mut self) {
+        let flows = core::mem::take(self.flows.get_mut());
+        flows.values().for_each(|entry| self.end(entry));
+    }
+}
+
+impl<R, M, O, E> fmt::Debug for FlowRegistry<R, M, O, E>
+where
+    R: Spawn<Sleep: Send> + Clone + Send + Sync + 'static,
+    M: RawMutex + Send + Sync + 'static,
+    O: FlowEvents + Send + Sync + 'static,
+    E: RegistryObserver + Clone + Send + Sync + 'static,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FlowRegistry").field("ids", &self.ids()).finish_non_exhaustive()
+    }
+}
+
+/// Why no flow was made.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AddFlowError {
+    /// There is one of this name: remove it first.
+    AlreadyThere {
+        /// The name.
+        id: String,
+    },
+    /// There is no such flow.
+    Options(FlowOptionsError),
+}
+
+impl fmt::Display for AddFlowError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AlreadyThere { id } => write!(f, "there is a flow {id:?} already: remove it first"),
+            Self::Options(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for AddFlowError {}
+
+/// There is no flow of this name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct UnknownFlow {
+    /// The name.
+    pub id: String,
+}
+
+impl fmt::Display for UnknownFlow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "there is no flow {:?}", self.id)
+    }
+}
+
+impl core::error::Error for UnknownFlow {}

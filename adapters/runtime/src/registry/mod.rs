@@ -1,0 +1,12 @@
+//! Flows that are made and removed at run time, each with a task that adapts it and that outlives its own panics.
+
+mod entry;
+mod flows;
+mod observer;
+mod plan;
+mod stop;
+mod supervisor;
+
+pub use flows::{AddFlowError, FlowRegistry, UnknownFlow};
+pub use observer::RegistryObserver;
+pub use plan::{FlowPlan, Measure, OnRestart};

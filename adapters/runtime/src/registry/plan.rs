@@ -1,0 +1,88 @@
+//! What a registry makes a flow from.
+
+use sluicegate_core::{AdaptivePolicy, Inheritance, Limit, Nanos, Signals};
+
+use crate::flow::FlowOptions;
+
+/// Tells what was measured: it is asked before each evaluation, for this flow alone.
+///
+/// Any closure that can go to another task is one. Errors that the flow has counted itself come on top of what it tells. If it panics, its flow is
+/// restarted, and it is asked again at the next evaluation.
+///
+/// ```
+/// use sluicegate_runtime::{Load, Measure, Nanos, Signals};
+///
+/// fn measured(mut measure: impl Measure) -> Signals {
+///     measure.measure(Nanos::ZERO)
+/// }
+/// assert_eq!(measured(|_now| Signals::default().with_cpu(Load::percent(40))).cpu, Some(Load::percent(40)));
+/// ```
+pub trait Measure: Send + 'static {
+    /// What is so at `now`.
+    fn measure(&mut self, now: Nanos) -> Signals;
+}
+
+impl<F: FnMut(Nanos) -> Signals + Send + 'static> Measure for F {
+    fn measure(&mut self, now: Nanos) -> Signals {
+        self(now)
+    }
+}
+
+/// With how many tokens a flow begins again whose task has panicked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnRestart {
+    /// With all of them, the base quota in force and the breaker closed: availability first.
+    #[default]
+    Full,
+    /// With none, the base quota in force and the breaker closed: nobody gets more than without the restart.
+    Empty,
+    /// As if nothing had happened: tokens, breaker and quota stay as they are.
+    Restore,
+}
+
+impl OnRestart {
+    /// What the bucket keeps.
+    pub(super) const fn inheritance(self) -> Option<Inheritance> {
+        match self {
+            Self::Full => Some(Inheritance::Full),
+            Self::Empty => Some(Inheritance::Empty),
+            Self::Restore => None,
+        }
+    }
+}
+
+/// What a [`FlowRegistry`](super::FlowRegistry) makes a flow from: what it is composed of, how it adapts, and how it begins again.
+///
+/// ```
+/// use sluicegate_runtime::{AdaptiveOptions, ErrorRule, FlowOptions, FlowPlan, OnRestart, quota};
+///
+/// let adaptive = AdaptiveOptions::new(quota!("100/1s")).errors(ErrorRule::new()).build()?;
+/// let plan = FlowPlan::new(FlowOptions::new(quota!("100/1s")).in_flight(20)).adaptive(adaptive).on_restart(OnRestart::Empty);
+/// # let _ = plan;
+/// # Ok::<(), sluicegate_runtime::AdaptiveOptionsError>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a plan does nothing until a registry makes a flow of it"]
+pub struct FlowPlan {
+    pub(super) flow: FlowOptions,
+    pub(super) adaptive: Option<AdaptivePolicy>,
+    pub(super) on_restart: OnRestart,
+}
+
+impl FlowPlan {
+    /// A flow that does not adapt.
+    pub const fn new(flow: FlowOptions) -> Self {
+        Self { flow, adaptive: None, on_restart: OnRestart::Full }
+    }
+
+    /// One that adapts by `policy`, whose base becomes its limit.
+    pub fn adaptive(self, policy: AdaptivePolicy) -> Self {
+        let flow = FlowOptions { limit: Limit::Quota(policy.base()), ..self.flow };
+        Self { flow, adaptive: Some(policy), ..self }
+    }
+
+    /// How it begins again once its task has panicked.
+    pub const fn on_restart(self, on_restart: OnRestart) -> Self {
+        Self { flow: self.flow, adaptive: self.adaptive, on_restart }
+    }
+}

@@ -1,0 +1,134 @@
+//! The task of a flow: it evaluates the policy, and begins again where it panicked.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::time::Duration;
+
+use lock_api::RawMutex;
+
+use super::entry::Entry;
+use super::observer::RegistryObserver;
+use super::plan::Measure;
+use crate::flow::FlowEvents;
+use crate::runtime::Spawn;
+
+/// What a task needs, and hands on to the next one should it panic.
+///
+/// An executor drops a task when it has panicked, when it shuts down, and when the task is over. Only in the first case it is in the middle of a turn, and
+/// only then it starts the next task: with nothing but a spawn, because a second panic would abort. What there is to be done about the restart is done by the
+/// next task.
+pub(super) struct Supervisor<R, M, O, E>
+where
+    R: Spawn<Sleep: Send> + Clone + Send + Sync + 'static,
+    M: RawMutex + Send + Sync + 'static,
+    O: FlowEvents + Send + Sync + 'static,
+    E: RegistryObserver + Clone + Send + Sync + 'static,
+{
+    entry: Arc<Entry<R, M, O>>,
+    observer: E,
+    /// `None` once it was handed on.
+    measure: Option<Box<dyn Measure>>,
+    every: Duration,
+    /// Whether code runs that may panic, and which.
+    turn: Turn,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// None: it sleeps, or is over.
+    Asleep,
+    Evaluating,
+    Restarting,
+}
+
+/// How a task begins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Begin {
+    First,
+    /// After a panic in an evaluation: it restarts the flow at once.
+    Restart,
+    /// After a panic in a restart: it takes its time.
+    RestartLater,
+}
+
+impl<R, M, O, E> Supervisor<R, M, O, E>
+where
+    R: Spawn<Sleep: Send> + Clone + Send + Sync + 'static,
+    M: RawMutex + Send + Sync + 'static,
+    O: FlowEvents + Send + Sync + 'static,
+    E: RegistryObserver + Clone + Send + Sync + 'static,
+{
+    pub(super) fn start(entry: Arc<Entry<R, M, O>>, observer: E, measure: Box<dyn Measure>, every: Duration) {
+        let supervisor = Self { entry, observer, measure: Some(measure), every, turn: Turn::Asleep };
+        supervisor.spawn(Begin::First);
+    }
+
+    fn spawn(self, begin: Begin) {
+        let runtime = self.entry.flow.runtime().clone();
+        runtime.spawn(self.run(begin));
+    }
+
+    async fn run(mut self, begin: Begin) {
+        if begin == Begin::RestartLater && !self.sleep().await {
+            return;
+        }
+        if begin != Begin::First {
+            self.turn = Turn::Restarting;
+            self.entry.restart();
+            let now = self.entry.flow.runtime().now();
+            self.observer.restarted(&self.entry.id, now, self.entry.plan().on_restart);
+            self.turn = Turn::Asleep;
+        }
+        while self.sleep().await {
+            self.turn = Turn::Evaluating;
+            self.evaluate();
+            self.turn = Turn::Asleep;
+        }
+    }
+
+    /// Until the next turn; tells whether there is one.
+    async fn sleep(&mut self) -> bool {
+        let runtime = self.entry.flow.runtime();
+        let sleep = runtime.sleep_until(runtime.now().saturating_add(self.every));
+        self.entry.stop.goes_on_after(sleep).await
+    }
+
+    fn evaluate(&mut self) {
+        let Some(measure) = &mut self.measure else { return };
+        let flow = &self.entry.flow;
+        let now = flow.runtime().now();
+        let mut signals = measure.measure(now);
+        // What it has counted counts once, also where measuring panics: then it does at the next turn.
+        signals.errors = signals.errors.saturating_add(flow.take_overloaded());
+        if let Some((adapted, quota)) = self.entry.adapt(|policy| policy.evaluate(now, &signals)) {
+            self.observer.adapted(&self.entry.id, now, &adapted, quota);
+        }
+    }
+}
+
+impl<R, M, O, E> Drop for Supervisor<R, M, O, E>
+where
+    R: Spawn<Sleep: Send> + Clone + Send + Sync + 'static,
+    M: RawMutex + Send + Sync + 'static,
+    O: FlowEvents + Send + Sync + 'static,
+    E: RegistryObserver + Clone + Send + Sync + 'static,
+{
+    fn drop(&mut self) {
+        let begin = match self.turn {
+            Turn::Asleep => return,
+            Turn::Evaluating => Begin::Restart,
+            Turn::Restarting => Begin::RestartLater,
+        };
+        if self.entry.stop.is_stopped() {
+            return;
+        }
+        let next = Self {
+            entry: Arc::clone(&self.entry),
+            observer: self.observer.clone(),
+            measure: self.measure.take(),
+            every: self.every,
+            turn: Turn::Asleep,
+        };
+        next.spawn(begin);
+    }
+}
