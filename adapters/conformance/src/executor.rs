@@ -27,6 +27,9 @@ pub trait Executor {
     fn run<C: Future<Output = ()> + Send + 'static>(case: impl FnOnce(Self::Runtime) -> C);
 }
 
+/// What a task panics with that a case breaks: it is gone then, and the executor goes on. (Any other panic is a broken promise.)
+pub const AS_TOLD: &str = "as it was told to";
+
 /// Room for those who wait for what the cases share between threads.
 pub trait SharedRoom:
     Room<Slots: Send, Places<u64, Decision>: Send>
@@ -71,6 +74,7 @@ macro_rules! suite {
             b06_relief_lets_those_behind_one_that_is_stuck_go_on_time
             b06_what_a_stuck_one_was_granted_is_in_nobodys_way_for_good
             b06_what_nobody_fetched_leaves_no_trace
+            b06_who_is_cancelled_in_a_flow_leaves_nothing
             b06_who_goes_to_another_task_is_woken_there
             b06_who_is_dropped_lets_those_behind_move_up
             b06_who_is_dropped_while_all_wait_takes_nothing
@@ -95,6 +99,7 @@ macro_rules! suite {
             b09_nothing_is_left_of_a_key_that_nobody_waits_for
             b09_nothing_is_left_when_nobody_waits
             b09_only_the_head_has_a_timer
+            c05_a_flow_rejects_queues_or_degrades_as_configured
             c05_a_full_queue_refuses_one_more
             c05_the_oldest_makes_room_for_one_more
             c05_the_oldest_makes_room_where_the_newest_goes_first
@@ -111,6 +116,14 @@ macro_rules! suite {
             c08_waiters_see_a_limit_below_their_cost_at_once
             c09_a_hierarchy_is_waited_for_as_a_whole
             c09_who_waits_for_a_hierarchy_and_is_dropped_takes_nothing_at_any_level
+            c13_a_flow_is_evaluated_every_5_s_and_returns_to_its_base
+            c14_a_breaker_that_opens_meanwhile_burns_no_token
+            c14_a_call_that_takes_too_long_is_given_up
+            c15_a_crashed_one_restarts_alone_with_its_last_configuration
+            c15_a_restart_that_panics_is_tried_again_in_time
+            c15_dropping_the_registry_ends_everything_it_started
+            c15_flows_are_made_and_removed_at_run_time
+            c17_a_flow_has_so_many_in_flight_and_goes_in_order
             c17_a_permit_that_nobody_fetches_goes_to_the_next
             c17_a_timeout_ends_the_wait_for_a_permit
             c17_permits_compose_with_tokens_and_go_in_order

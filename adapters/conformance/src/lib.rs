@@ -26,6 +26,6 @@ mod tasks;
 mod threads;
 mod virtual_time;
 
-pub use executor::{Executor, SharedRoom};
+pub use executor::{AS_TOLD, Executor, SharedRoom};
 pub use threads::{Threads, block_on};
 pub use virtual_time::{Task, VirtualTime};

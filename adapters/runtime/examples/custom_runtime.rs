@@ -1,9 +1,9 @@
 //! Limiters on an executor of one's own: one thread, which polls who was woken, and when nobody was sleeps until the next timer.
 #![allow(clippy::std_instead_of_alloc, reason = "an example for programs that have std")]
-use core::{future::Future, pin::Pin, task::Context, task::Poll, task::Waker};
+use core::{future::Future, panic::AssertUnwindSafe, pin::Pin, task::Context, task::Poll, task::Waker};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
-use std::{task::Wake, thread, time::Instant};
+use std::{panic::catch_unwind, task::Wake, thread, time::Instant};
 
 use sluicegate_runtime::{Clock, Growing, Nanos, Queued, Runtime, Spawn, TokenBucket, WaitOptions, quota};
 
@@ -69,7 +69,10 @@ impl Tiny {
             if let Some(woken) = state.woken.pop_front() {
                 drop(state);
                 let (waker, mut task) = (Waker::from(Arc::clone(&woken)), woken.0.lock().unwrap());
-                if task.as_mut().is_some_and(|task| task.as_mut().poll(&mut Context::from_waker(&waker)).is_ready()) {
+                let poll =
+                    || task.as_mut().is_none_or(|task| task.as_mut().poll(&mut Context::from_waker(&waker)).is_ready());
+                // A task that panics is gone, and the others go on.
+                if catch_unwind(AssertUnwindSafe(poll)).unwrap_or(true) {
                     *task = None;
                 }
             } else {

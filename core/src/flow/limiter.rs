@@ -171,17 +171,18 @@ impl<L: Limiter, C: Clock, B: CallBreaker, P: CallLimit, O: FlowObserver> Flow<L
     /// As [`enter`](Self::enter).
     #[inline]
     pub fn enter_at(&self, now: Nanos, cost: u64) -> Result<FlowPermit<'_, L, C, B, P, O>, FlowRefusal> {
-        match self.concurrency.take() {
-            Ok(place) => self.enter_with(now, cost, place, |limiter| limiter.try_acquire_at(now, cost).map(drop)),
-            Err(denied) => Err(self.refuse(now, cost, FlowStage::Concurrency, denied)),
-        }
+        let entered = match self.concurrency.take() {
+            Ok(place) => self.enter_parts(now, place, |limiter| limiter.try_acquire_at(now, cost).map(drop)),
+            Err(denied) => Err(FlowRefusal { stage: FlowStage::Concurrency, denied }),
+        };
+        entered.map_err(|refusal| self.refuse(now, cost, refusal))
     }
 
     /// The same with a place in flight that was taken before, and with `take` to take the cost: from what was reserved before, say. `take` is
     /// called last, once every other part has let the call pass, and not at all if one has not.
     ///
     /// # Errors
-    /// As [`enter`](Self::enter). The place is given back then.
+    /// [`FlowRefusal`] names the part that refuses, and why. The place is given back then.
     #[inline]
     pub fn enter_with<'f>(
         &'f self,
@@ -190,17 +191,30 @@ impl<L: Limiter, C: Clock, B: CallBreaker, P: CallLimit, O: FlowObserver> Flow<L
         place: P::InFlight<'f>,
         take: impl FnOnce(&'f L) -> Result<(), Denied>,
     ) -> Result<FlowPermit<'f, L, C, B, P, O>, FlowRefusal> {
+        self.enter_parts(now, place, take).map_err(|refusal| {
+            self.observer.call_refused(now, cost, &refusal);
+            refusal
+        })
+    }
+
+    #[inline]
+    fn enter_parts<'f>(
+        &'f self,
+        now: Nanos,
+        place: P::InFlight<'f>,
+        take: impl FnOnce(&'f L) -> Result<(), Denied>,
+    ) -> Result<FlowPermit<'f, L, C, B, P, O>, FlowRefusal> {
         let passed = match self.breaker.pass_at(now) {
             Ok(passed) => passed,
             Err(denied) => {
                 P::release(place, Outcome::Ignored);
-                return Err(self.refuse(now, cost, FlowStage::Breaker, denied));
+                return Err(FlowRefusal { stage: FlowStage::Breaker, denied });
             }
         };
         if let Err(denied) = take(&self.limiter) {
             drop(passed);
             P::release(place, Outcome::Ignored);
-            return Err(self.refuse(now, cost, FlowStage::Limiter, denied));
+            return Err(FlowRefusal { stage: FlowStage::Limiter, denied });
         }
         Ok(FlowPermit::new(self, now, passed, place))
     }
@@ -217,20 +231,19 @@ impl<L: Limiter, C: Clock, B: CallBreaker, P: CallLimit, O: FlowObserver> Flow<L
 
     /// Names who refuses first, and tells the observer.
     #[cold]
-    fn refuse(&self, now: Nanos, cost: u64, stage: FlowStage, denied: Denied) -> FlowRefusal {
-        let earlier = match stage {
+    fn refuse(&self, now: Nanos, cost: u64, refusal: FlowRefusal) -> FlowRefusal {
+        let earlier = match refusal.stage {
             FlowStage::Limiter => None,
-            FlowStage::Breaker => {
-                self.limiter.peek_at(now, cost).err().map(|denied| FlowRefusal { stage: FlowStage::Limiter, denied })
+            FlowStage::Breaker | FlowStage::Concurrency => {
+                self.peek_at(now, cost).err().filter(|earlier| earlier.stage < refusal.stage)
             }
-            FlowStage::Concurrency => self.peek_at(now, cost).err(),
         };
         if let Some(FlowRefusal { stage: FlowStage::Limiter, denied }) = earlier {
             self.limiter.tell(now, cost, &Err(denied));
         }
-        let refused = earlier.unwrap_or(FlowRefusal { stage, denied });
-        self.observer.call_refused(now, cost, &refused);
-        refused
+        let first = earlier.unwrap_or(refusal);
+        self.observer.call_refused(now, cost, &first);
+        first
     }
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::missing_panics_doc, reason = "a case panics when its promise is broken")]
 
 mod bounds;
+mod calls;
 mod changing;
 mod flow;
 mod hints;
@@ -13,11 +14,13 @@ mod leaving;
 mod order;
 mod pacing;
 mod racing;
+mod registry;
 mod sliding;
 mod stuck;
 mod waiting;
 
 pub use bounds::*;
+pub use calls::*;
 pub use changing::*;
 pub use flow::*;
 pub use hints::*;
@@ -28,6 +31,7 @@ pub use leaving::*;
 pub use order::*;
 pub use pacing::*;
 pub use racing::*;
+pub use registry::*;
 pub use sliding::*;
 pub use stuck::*;
 pub use waiting::*;

@@ -7,7 +7,7 @@ use futures_lite::FutureExt;
 use futures_lite::future::or;
 use sluicegate_runtime::{Clock, Runtime, WaitOptions, quota};
 
-use crate::executor::Executor;
+use crate::executor::{AS_TOLD, Executor};
 use crate::limiters::{adjustable, empty_with, level};
 use crate::tasks::{assert_on_time, at_once, pass, settle, spawn, start};
 
@@ -116,7 +116,7 @@ pub async fn b06_who_panics_gives_its_place_up<E: Executor>(runtime: E::Runtime)
         AssertUnwindSafe(async move {
             let breaks = async {
                 clock.sleep_until(begin + Duration::from_millis(2_500)).await;
-                std::panic::panic_any("as it was told to");
+                std::panic::panic_any(AS_TOLD);
             };
             or(async { queued.acquire(10).await.map(drop) }, breaks).await
         })
