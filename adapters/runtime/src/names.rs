@@ -4,7 +4,8 @@
 /// can.
 ///
 /// It takes a [`Runtime`](crate::Runtime) that is `Default` and a lock of [`lock_api`](https://docs.rs/lock_api), and defines
-/// `TokenBucket`, `AdjustableBucket`, `SlidingCounter`, `SlidingLog`, `ConcurrencyLimit`, `LeakyBucket` and `WaitedHierarchy`.
+/// `TokenBucket`, `AdjustableBucket`, `SlidingCounter`, `SlidingLog`, `ConcurrencyLimit`, `LeakyBucket`, `WaitedHierarchy`, `Flow`, and for a
+/// runtime that can [`Spawn`](crate::Spawn) too `FlowRegistry`.
 ///
 /// ```
 /// # use core::future::{Ready, ready};
@@ -56,6 +57,13 @@ macro_rules! limiters {
 
         /// Departures at a constant rate; made by `LeakyBucket::of(pacing)`.
         pub type LeakyBucket = $crate::Paced<$runtime>;
+
+        /// Bucket, circuit breaker, places in flight, time limit and the call as one; made by `Flow::of(options)`. `O` is told what happens.
+        pub type Flow<O = ()> = $crate::QueuedFlow<$runtime, $lock, O>;
+
+        /// Flows by their names, which adapt and outlive panics; made by `FlowRegistry::default()`. `O` is told what happens in flows, `E` what
+        /// becomes of them.
+        pub type FlowRegistry<O = (), E = ()> = $crate::FlowRegistry<$runtime, $lock, O, E>;
     };
 }
 

@@ -44,16 +44,18 @@ pub use os_clock::OsClock;
 pub use parking::WaitingKeyedTokenBucket;
 #[cfg(feature = "wait")]
 pub use parking::{
-    ParkUntil, ThreadTime, Wait, WaitingAdjustableBucket, WaitingConcurrencyLimit, WaitingLeakyBucket,
-    WaitingShardedWindow, WaitingSlidingCounter, WaitingSlidingLog, WaitingTokenBucket,
+    ParkUntil, ThreadTime, Wait, WaitingAdjustableBucket, WaitingConcurrencyLimit, WaitingFlow, WaitingFlowRegistry,
+    WaitingLeakyBucket, WaitingShardedWindow, WaitingSlidingCounter, WaitingSlidingLog, WaitingTokenBucket,
 };
 #[cfg(all(feature = "wait", feature = "keyed"))]
 pub use sluicegate_runtime::QueuedKeyed;
 /// What waits share on threads and on executors.
 #[cfg(feature = "wait")]
 pub use sluicegate_runtime::{
-    self, Acquire, Costs, Grantor, Growing, ManualRuntime, Pace, Paced, Queued, QueuedPermits, Reserve, Reserving,
-    Runtime, WaitOptions, WaitedPermit, WaitedReservation,
+    self, Acquire, AddFlowError, Costs, FlowEvents, FlowOptions, FlowOptionsError, FlowPath, FlowPlan, FlowRegistry,
+    Flowed, Grantor, Growing, ManualRuntime, Measure, OnRestart, Pace, Paced, Queued, QueuedFlow, QueuedFlowPermit,
+    QueuedPermits, RegistryObserver, Reserve, Reserving, Runtime, Spawn, UnknownFlow, WaitOptions, WaitedPermit,
+    WaitedReservation, WhenEmpty,
 };
 pub use thread_shard::ThreadShard;
 #[cfg(feature = "tsc")]

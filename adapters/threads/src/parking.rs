@@ -11,7 +11,7 @@ use core::time::Duration;
 use std::thread::{self, Thread};
 use std::time::Instant;
 
-use sluicegate_runtime::{Growing, Queued, Runtime};
+use sluicegate_runtime::{Growing, Queued, Runtime, Spawn};
 
 use crate::{Clock, Nanos, OsClock};
 
@@ -41,6 +41,14 @@ impl<C: Clock + Clone + Unpin> Runtime for ThreadTime<C> {
     #[inline]
     fn sleep_until(&self, at: Nanos) -> ParkUntil<C> {
         ParkUntil { clock: self.0.clone(), at, number: None }
+    }
+}
+
+/// Each task has a thread of its own. Where the system has none left, the task is dropped.
+impl<C: Clock + Clone + Unpin> Spawn for ThreadTime<C> {
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        // Nobody is told: a panic here would abort where a task is spawned because another one has panicked.
+        drop(thread::Builder::new().name("sluicegate".into()).spawn(move || task.wait()));
     }
 }
 
@@ -215,6 +223,28 @@ pub type WaitingShardedWindow = Queued<
 
 /// Departures at a constant rate, which threads can wait for: `pace(1).wait()`. Made by `WaitingLeakyBucket::of(pacing)`.
 pub type WaitingLeakyBucket = sluicegate_runtime::Paced<ThreadTime>;
+
+/// Bucket, circuit breaker, places in flight, time limit and the call as one, for threads: `flow.call(1, || async { … }).wait()`. Made by
+/// `WaitingFlow::of(options)`.
+///
+/// What is called runs on the thread that waits. So a call that blocks cannot be given up, and a time limit ends only what is async.
+///
+/// ```
+/// use sluicegate_threads::{FlowOptions, Wait, WaitingFlow, WhenEmpty, quota};
+///
+/// let options = FlowOptions::new(quota!("1000/1s burst 1")).when_empty(WhenEmpty::Queue);
+/// let flow = WaitingFlow::of(options)?;
+/// for _ in 0..3 {
+///     let answer = flow.call(1, || async { "42".parse::<u32>() }).wait()?;
+///     assert_eq!(answer.value, 42);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type WaitingFlow<O = ()> = sluicegate_runtime::QueuedFlow<ThreadTime, parking_lot::RawMutex, O>;
+
+/// Flows by their names, for threads; each one that adapts has a thread of its own. Made by `WaitingFlowRegistry::default()`.
+pub type WaitingFlowRegistry<O = (), E = ()> =
+    sluicegate_runtime::FlowRegistry<ThreadTime, parking_lot::RawMutex, O, E>;
 
 /// A token bucket for each key, which threads can wait for, in order for each; made by `WaitingKeyedTokenBucket::of(limit)`. Needs
 /// the features `wait` and `keyed`.

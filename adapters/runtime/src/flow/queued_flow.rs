@@ -91,6 +91,16 @@ impl<R: Runtime + Clone, M: RawMutex> QueuedFlow<R, M> {
     }
 }
 
+impl<R: Runtime + Clone + Default, M: RawMutex> QueuedFlow<R, M> {
+    /// A flow on the executor's time.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn of(options: FlowOptions) -> Result<Self, FlowOptionsError> {
+        Self::new(options, R::default())
+    }
+}
+
 impl<R: Runtime + Clone, M: RawMutex, O: FlowEvents> QueuedFlow<R, M, O> {
     /// The same, which tells `observer` of all that happens.
     ///

@@ -39,7 +39,35 @@ use crate::runtime::Spawn;
 ///
 /// `E` is told what becomes of flows, `O` what happens in them.
 ///
-/// See `sluicegate-tokio`, `-smol` and `-async-std` for registries on an executor; threads have one too.
+/// ```
+/// # use core::{future::{Future, Ready, ready}, pin::Pin};
+/// # use sluicegate_runtime::{Clock, Nanos, Runtime, Spawn};
+/// # #[derive(Clone, Default)]
+/// # struct MyRuntime;
+/// # impl Clock for MyRuntime {
+/// #     fn now(&self) -> Nanos { Nanos::ZERO }
+/// # }
+/// # impl Runtime for MyRuntime {
+/// #     type Sleep = Ready<()>;
+/// #     fn sleep_until(&self, _: Nanos) -> Ready<()> { ready(()) }
+/// # }
+/// # impl Spawn for MyRuntime {
+/// #     fn spawn(&self, _task: impl Future<Output = ()> + Send + 'static) {}
+/// # }
+/// use sluicegate_runtime::{
+///     AdaptiveOptions, ErrorRule, FlowOptions, FlowPlan, FlowRegistry, OnRestart, Signals, UnknownFlow, quota,
+/// };
+///
+/// let flows: FlowRegistry<MyRuntime, parking_lot::RawMutex> = FlowRegistry::default();
+/// let adaptive = AdaptiveOptions::new(quota!("100/1s")).errors(ErrorRule::new()).build()?;
+/// let plan = FlowPlan::new(FlowOptions::new(quota!("100/1s")).in_flight(20)).adaptive(adaptive);
+/// let provider = flows.add("provider", plan.on_restart(OnRestart::Empty), |_now| Signals::default())?;
+/// assert_eq!(provider.limit(), quota!("100/1s").into());
+///
+/// flows.remove("provider")?;
+/// assert_eq!(flows.find("provider").unwrap_err(), UnknownFlow { id: "provider".into() });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct FlowRegistry<R, M, O = (), E = ()>
 where
     R: Spawn<Sleep: Send> + Clone + Send + Sync + 'static,
@@ -61,6 +89,17 @@ where
     /// No flows, on an executor's time.
     pub const fn new(runtime: R) -> Self {
         Self::observed_by(runtime, ())
+    }
+}
+
+impl<R, M, O> Default for FlowRegistry<R, M, O>
+where
+    R: Spawn<Sleep: Send> + Clone + Default + Send + Sync + 'static,
+    M: RawMutex + Send + Sync + 'static,
+    O: FlowEvents + Send + Sync + 'static,
+{
+    fn default() -> Self {
+        Self::new(R::default())
     }
 }
 
