@@ -17,6 +17,8 @@ mod limiters;
 mod os_clock;
 #[cfg(feature = "wait")]
 mod parking;
+#[cfg(feature = "system")]
+mod system_load;
 mod thread_shard;
 #[cfg(feature = "tsc")]
 mod tsc_clock;
@@ -57,6 +59,8 @@ pub use sluicegate_runtime::{
     QueuedPermits, RegistryObserver, Reserve, Reserving, Runtime, Spawn, UnknownFlow, WaitOptions, WaitedPermit,
     WaitedReservation, WhenEmpty,
 };
+#[cfg(feature = "system")]
+pub use system_load::SystemLoad;
 pub use thread_shard::ThreadShard;
 #[cfg(feature = "tsc")]
 pub use tsc_clock::TscClock;

@@ -218,6 +218,7 @@ impl<R: Runtime, M: RawMutex, O: FlowEvents> QueuedFlow<R, M, O> {
             WhenEmpty::Queue => None,
             WhenEmpty::QueueFor(longest) => Some(now.saturating_add(longest)),
         };
+        let mut has_waited = false;
         // Nobody waits for what an open breaker would refuse.
         if let Some(breaker) = self.parts.circuit_breaker() {
             breaker.peek_at(now).map_err(|denied| self.refuse(cost, FlowStage::Breaker, denied))?;
@@ -229,14 +230,18 @@ impl<R: Runtime, M: RawMutex, O: FlowEvents> QueuedFlow<R, M, O> {
                     None => places.acquire_permit(1),
                     Some(deadline) => places.acquire_permit_deadline(1, deadline),
                 };
-                Some(place.await.map_err(|denied| self.refuse(cost, FlowStage::Concurrency, denied))?)
+                Some(
+                    noting(&mut has_waited, place)
+                        .await
+                        .map_err(|denied| self.refuse(cost, FlowStage::Concurrency, denied))?,
+                )
             }
         };
         let tokens = match deadline {
             None => self.bucket().reserve(cost),
             Some(deadline) => self.bucket().reserve_deadline(cost, deadline),
         };
-        let tokens = match tokens.await {
+        let tokens = match noting(&mut has_waited, tokens).await {
             Ok(tokens) => tokens,
             Err(denied) => {
                 if let Some(place) = place {
@@ -251,10 +256,8 @@ impl<R: Runtime, M: RawMutex, O: FlowEvents> QueuedFlow<R, M, O> {
             let _ = tokens.settle_at(entered, cost);
             Ok(())
         })?;
-        let path = match entered.saturating_duration_since(now) {
-            core::time::Duration::ZERO => FlowPath::Direct,
-            waited => FlowPath::Queued { waited },
-        };
+        let waited = entered.saturating_duration_since(now);
+        let path = if has_waited { FlowPath::Queued { waited } } else { FlowPath::Direct };
         Ok((permit, path))
     }
 
@@ -372,6 +375,17 @@ impl<R: Runtime, M: RawMutex, O: FlowEvents> fmt::Debug for QueuedFlow<R, M, O> 
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("QueuedFlow").field("options", &self.options).finish_non_exhaustive()
     }
+}
+
+/// `future`, noting whether it was not ready at once.
+async fn noting<F: Future>(is_late: &mut bool, future: F) -> F::Output {
+    let mut future = pin!(future);
+    poll_fn(|context| {
+        let polled = future.as_mut().poll(context);
+        *is_late |= polled.is_pending();
+        polled
+    })
+    .await
 }
 
 /// Every error is a failure.
