@@ -99,8 +99,8 @@ mod token_bucket;
 mod wait_queue;
 
 pub use adaptive::{
-    Adapted, AdaptiveOptions, AdaptiveOptionsError, AdaptivePolicy, ErrorRule, Load, LoadRule, PaceRule, QuotaLeft,
-    Signals,
+    Adapted, AdaptiveOptions, AdaptiveOptionsError, AdaptivePolicy, ErrorRule, Load, LoadRule, PaceRule, QuotaAccount,
+    QuotaLeft, Signals,
 };
 pub use adjustable_bucket::{AdjustError, AdjustableBucket, Clocked, Reservable, Reservation};
 #[cfg(feature = "lock_api")]

@@ -10,7 +10,7 @@ use num_traits::ToPrimitive;
 use proptest::prelude::*;
 use sluicegate_core::{
     AdaptiveOptions, AdaptiveOptionsError, AdjustableBucket, ErrorRule, Inheritance, Load, LoadRule, ManualClock,
-    Nanos, PaceRule, Quota, QuotaLeft, Share, Signals, quota,
+    Nanos, PaceRule, Quota, QuotaAccount, QuotaLeft, Share, Signals, quota,
 };
 use support::cases;
 
@@ -113,6 +113,45 @@ fn c12_what_is_left_of_a_day_is_spread_over_what_is_left_of_it() {
 }
 
 #[test]
+fn c12_what_a_provider_says_paces_downwards_until_its_time_is_over() {
+    let base = quota!("10/1s");
+    let mut policy = AdaptiveOptions::new(base).pace(PaceRule::new()).most_fall(Share::ALL).build().unwrap();
+    let mut account = QuotaAccount::unknown();
+    let mut evaluate = |now, account: &mut QuotaAccount| {
+        let signals = account.left(now).map_or(Signals::default(), |left| Signals::default().with_quota_left(left));
+        policy.evaluate(now, &signals)
+    };
+    assert_eq!(evaluate(at(0), &mut account), None, "nothing is known");
+    // RateLimit: r=60, t=60.
+    account.report(at(0), QuotaLeft::new(60, Duration::from_secs(60)));
+    assert_eq!(evaluate(at(1), &mut account), Some(policy_share(base, 109_090)));
+    account.spend(at(1), 60);
+    assert_eq!(
+        evaluate(at(2), &mut account),
+        Some(policy_share(base, 10_000)),
+        "the floor, so that it learns of the reset"
+    );
+    // Retry-After: 20.
+    account.report(at(3), QuotaLeft::new(0, Duration::from_secs(20)));
+    assert_eq!(evaluate(at(4), &mut account), None);
+    assert_eq!(evaluate(at(7), &mut account), Some(policy_share(base, 110_000)), "its time is over");
+    let back: Vec<_> = (8..17).map(|turn| evaluate(at(turn), &mut account)).collect();
+    assert_eq!(back[8], Some(base));
+}
+
+/// What a policy without any other rule puts in force at that share of the base.
+fn policy_share(base: Quota, share: u32) -> Quota {
+    let options = AdaptiveOptions::new(base)
+        .pace(PaceRule::new())
+        .most_fall(Share::ALL)
+        .floor(Share::parts_per_million(1).unwrap());
+    let mut policy = options.build().unwrap();
+    let tokens = base.rate().tokens() * u64::from(share);
+    let until_reset = Duration::from_nanos(base.rate().period_nanos()) * ALL;
+    policy.evaluate(Nanos::ZERO, &Signals::default().with_quota_left(QuotaLeft::new(tokens, until_reset))).unwrap()
+}
+
+#[test]
 fn c13_a_spike_is_smoothed_and_every_recovery_ends_at_exactly_the_base() {
     let base = quota!("997/7s burst 1009");
     let mut policy = AdaptiveOptions::new(base).cpu(LoadRule::new()).build().unwrap();
@@ -156,7 +195,7 @@ proptest! {
 
     #[test]
     fn c10_the_rule_for_load_is_that_of_exact_fractions(
-        loads in prop::collection::vec(prop::option::weighted(0.9, 0..=ALL), 1..200),
+        loads in prop::collection::vec(prop::option::weighted(0.9, 0..=ALL), 1..60),
         weight in 1..=100_u32,
         recovery in 1..=100_u32,
     ) {
@@ -234,6 +273,35 @@ proptest! {
         prop_assert!(shares[lowest..].is_sorted(), "it goes up and down on the way back");
         prop_assert!(shares[..lowest].is_sorted_by(|a, b| a >= b));
         prop_assert_eq!(policy.quota(), base);
+    }
+
+    // Whatever the clock does: never more left than a period has, never a longer time than one, and what was spent within one is gone until it ends.
+    #[test]
+    fn c12_an_account_begins_each_period_anew(
+        period in prop::sample::select(vec![1_u64, 7, 86_400_000_000_000, u64::MAX]),
+        tokens in 0..50_u64,
+        begin in any::<u64>(),
+        steps in prop::collection::vec((any::<u64>(), 0..64_u32, 0..20_u64), 1..60),
+    ) {
+        let mut account = QuotaAccount::every(Duration::from_nanos(period), tokens, Nanos::new(begin));
+        // The end of the period under way, and what was spent of it.
+        let (mut end, mut spent) = (u128::from(begin.saturating_add(period)), 0);
+        for (reading, shift, cost) in steps {
+            let now = reading >> shift;
+            if u128::from(now) >= end {
+                end += (u128::from(now) - end) / u128::from(period) * u128::from(period) + u128::from(period);
+                end = end.min(u64::MAX.into());
+                spent = 0;
+            }
+            account.spend(Nanos::new(now), cost);
+            spent += cost;
+            let left = account.left(Nanos::new(now)).unwrap();
+            let wait = (end.saturating_sub(now.into())).min(period.into());
+            prop_assert_eq!(left.until_reset.as_nanos(), wait);
+            if u128::from(now) < end {
+                prop_assert_eq!(left.tokens, tokens.saturating_sub(spent));
+            }
+        }
     }
 
     // Under any load that stays what it is, the share comes to rest, and gets there without turning round.

@@ -1,10 +1,12 @@
 //! Limits that adapt: to load, to errors, and to what is left of a quota.
 
+mod account;
 mod errors;
 mod load;
 mod pace;
 mod policy;
 
+pub use account::QuotaAccount;
 pub use errors::ErrorRule;
 pub use load::{Load, LoadRule};
 pub use pace::{PaceRule, QuotaLeft};
