@@ -285,6 +285,21 @@ fn what_cannot_be_a_policy_says_why() {
     assert_eq!(Share::percent(u32::MAX).map_err(|error| error.to_string().len() > 40), Err(true));
 }
 
+#[test]
+fn c14_patience_is_with_the_probe_that_is_out_and_not_with_one_that_was_forgotten() {
+    let mut state = BreakerState::new(twice());
+    state.trip(seconds(0));
+    let forgotten = state.try_call(seconds(5)).unwrap();
+    state.forget(forgotten);
+    // A minute later, when the other's time would long be over.
+    let probe = state.try_call(seconds(64)).unwrap();
+    let other = state.try_call(seconds(66)).unwrap();
+    assert_eq!(state.try_call(seconds(93)), Err(Denied::CircuitOpen { retry_after: None }));
+    state.settle(seconds(93), probe, CallOutcome::Success);
+    state.settle(seconds(93), other, CallOutcome::Success);
+    assert_eq!(state.phase(), BreakerPhase::Closed);
+}
+
 /// Keeps every result, and counts them anew each time.
 struct Model {
     policy: BreakerPolicy,

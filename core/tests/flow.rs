@@ -78,6 +78,7 @@ fn c14_half_open_lets_exactly_its_probes_through_still_rate_limited() {
     for _ in 0..5 {
         assert_eq!(flow.enter(1).unwrap_err().stage, FlowStage::Limiter);
     }
+    assert_eq!(flow.circuit_breaker().phase(), BreakerPhase::HalfOpen);
     flow.clock().advance(Duration::from_secs(30));
     let other = flow.enter(1).unwrap();
     let refusal = flow.enter(1).unwrap_err();
@@ -87,6 +88,16 @@ fn c14_half_open_lets_exactly_its_probes_through_still_rate_limited() {
     assert_eq!(flow.circuit_breaker().phase(), BreakerPhase::HalfOpen);
     other.finish(CallOutcome::Success);
     assert_eq!(flow.circuit_breaker().phase(), BreakerPhase::Closed);
+}
+
+#[test]
+fn c14_a_denied_token_does_not_open_the_breaker_half() {
+    let flow = whole(quota!("2/1h"), 10, 1);
+    fail(&flow);
+    fail(&flow);
+    flow.clock().advance(Duration::from_secs(6));
+    assert_eq!(flow.enter(1).unwrap_err().stage, FlowStage::Limiter);
+    assert_eq!(flow.circuit_breaker().phase(), BreakerPhase::Open);
 }
 
 #[test]

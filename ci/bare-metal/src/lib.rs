@@ -59,6 +59,8 @@ scripts! {
     "scripts/leaky_bucket.rs" leaky_bucket
     "scripts/sliding_counter.rs" sliding_counter
     "scripts/concurrency_limit.rs" concurrency_limit
+    "scripts/breaker.rs" breaker
+    "scripts/adaptive.rs" adaptive
     "scripts/keyed_store.rs" keyed_store
     #[cfg(feature = "heapless")]
     "scripts/sliding_log.rs" sliding_log

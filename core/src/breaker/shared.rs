@@ -81,6 +81,13 @@ impl<R: RawMutex, C, O> CircuitBreaker<R, C, O> {
         self.state.lock().phase()
     }
 
+    /// Whether it is closed. Takes no lock.
+    #[inline]
+    pub fn is_closed(&self) -> bool {
+        // Any reading will do: none is part of the answer.
+        self.pass(Nanos::ZERO).is_some()
+    }
+
     /// A copy of all that it knows.
     pub fn state(&self) -> BreakerState {
         self.state.lock().clone()

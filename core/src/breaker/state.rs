@@ -65,7 +65,7 @@ enum Phase {
     Open {
         until: Nanos,
     },
-    /// Since the first probe passed: how many have, and how many have succeeded.
+    /// Since when a probe was out, how many have passed, and how many of them have succeeded.
     HalfOpen {
         since: Nanos,
         passed: u32,
@@ -110,7 +110,11 @@ impl BreakerState {
         match self.entry(now)? {
             Entry::Anew => self.enter(Phase::HalfOpen { since: now, passed: 1, succeeded: 0 }),
             Entry::AsItIs => {
-                if let Phase::HalfOpen { passed, .. } = &mut self.phase {
+                if let Phase::HalfOpen { since, passed, succeeded } = &mut self.phase {
+                    if passed == succeeded {
+                        // None was out: patience is with this one.
+                        *since = now;
+                    }
                     *passed += 1;
                 }
             }
@@ -236,7 +240,9 @@ impl BreakerState {
                 // Longer only where the clock went back: then from now on.
                 left => Err(Denied::CircuitOpen { retry_after: Some(left.min(self.policy.cool_down(self.trips))) }),
             },
-            Phase::HalfOpen { since, .. } if now.saturating_duration_since(since) >= self.policy.patience() => {
+            Phase::HalfOpen { since, passed, succeeded }
+                if passed > succeeded && now.saturating_duration_since(since) >= self.policy.patience() =>
+            {
                 Ok(Entry::Anew)
             }
             Phase::HalfOpen { passed, .. } if passed < self.policy.options().probes => Ok(Entry::AsItIs),

@@ -171,11 +171,24 @@ impl<L: Limiter, C: Clock, B: CallBreaker, P: CallLimit, O: FlowObserver> Flow<L
     /// As [`enter`](Self::enter).
     #[inline]
     pub fn enter_at(&self, now: Nanos, cost: u64) -> Result<FlowPermit<'_, L, C, B, P, O>, FlowRefusal> {
+        if !self.breaker.is_closed() {
+            self.knock(now, cost)?;
+        }
         let entered = match self.concurrency.take() {
             Ok(place) => self.enter_parts(now, place, |limiter| limiter.try_acquire_at(now, cost).map(drop)),
             Err(denied) => Err(FlowRefusal { stage: FlowStage::Concurrency, denied }),
         };
         entered.map_err(|refusal| self.refuse(now, cost, refusal))
+    }
+
+    /// Asks the limiter before a breaker that is not closed, which a probe changes.
+    #[cold]
+    fn knock(&self, now: Nanos, cost: u64) -> Result<(), FlowRefusal> {
+        let refused = |denied| self.refuse(now, cost, FlowRefusal { stage: FlowStage::Limiter, denied });
+        self.limiter.peek_at(now, cost).map(drop).map_err(|denied| {
+            self.limiter.tell(now, cost, &Err(denied));
+            refused(denied)
+        })
     }
 
     /// The same with a place in flight that was taken before, and with `take` to take the cost: from what was reserved before, say. `take` is

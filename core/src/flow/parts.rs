@@ -25,6 +25,9 @@ pub trait CallBreaker {
     /// [`Denied::CircuitOpen`].
     fn pass_at(&self, now: Nanos) -> Result<Self::Passed<'_>, Denied>;
 
+    /// Whether it is closed, so that whoever passes leaves no trace in it until the call has ended.
+    fn is_closed(&self) -> bool;
+
     /// What [`pass_at`](Self::pass_at) would answer, letting nothing pass.
     ///
     /// # Errors
@@ -66,6 +69,11 @@ impl CallBreaker for () {
     }
 
     #[inline(always)]
+    fn is_closed(&self) -> bool {
+        true
+    }
+
+    #[inline(always)]
     fn peek_at(&self, _now: Nanos) -> Result<(), Denied> {
         Ok(())
     }
@@ -84,6 +92,11 @@ impl<R: lock_api::RawMutex, C, O: BreakerObserver> CallBreaker for CircuitBreake
     #[inline]
     fn pass_at(&self, now: Nanos) -> Result<Self::Passed<'_>, Denied> {
         self.try_call_at(now)
+    }
+
+    #[inline]
+    fn is_closed(&self) -> bool {
+        CircuitBreaker::is_closed(self)
     }
 
     fn peek_at(&self, now: Nanos) -> Result<(), Denied> {
@@ -105,6 +118,11 @@ impl<B: CallBreaker> CallBreaker for Option<B> {
     #[inline]
     fn pass_at(&self, now: Nanos) -> Result<Self::Passed<'_>, Denied> {
         self.as_ref().map(|breaker| breaker.pass_at(now)).transpose()
+    }
+
+    #[inline]
+    fn is_closed(&self) -> bool {
+        self.as_ref().is_none_or(B::is_closed)
     }
 
     fn peek_at(&self, now: Nanos) -> Result<(), Denied> {
