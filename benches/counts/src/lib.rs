@@ -12,8 +12,8 @@ use core::hint::black_box;
 
 use parking_lot::{RawMutex, RawRwLock};
 use sluicegate_threads::sluicegate_core::{
-    AdjustableBucket, ConcurrencyLimit, Hierarchy, KeyHandle, KeyedTokenBucket, LeakyBucket, Level, Pacing,
-    ShardedWindow, SlidingCounter, SlidingLog, TokenBucket, WindowLimit,
+    AdjustableBucket, BreakerOptions, CallOutcome, CircuitBreaker, ConcurrencyLimit, Flow, Hierarchy, KeyHandle,
+    KeyedTokenBucket, LeakyBucket, Level, Pacing, ShardedWindow, SlidingCounter, SlidingLog, TokenBucket, WindowLimit,
 };
 use sluicegate_threads::{FixedShard, Limit, ManualClock, Nanos, Rate, Shard, quota};
 use sluicegate_tokio::{Growing, Queued, TokioRuntime, WaitOptions, WithClock};
@@ -25,7 +25,7 @@ pub type Run = Box<dyn FnMut(u64)>;
 pub type Path = (&'static str, fn() -> Run);
 
 /// All paths.
-pub const PATHS: [Path; 25] = [
+pub const PATHS: [Path; 29] = [
     ("token bucket, admitted", || {
         let bucket = TokenBucket::with_clock(quota!("1000/1s"), ManualClock::new());
         later(move |now| bucket.try_acquire_at(now, 1).is_ok(), true)
@@ -56,6 +56,30 @@ pub const PATHS: [Path; 25] = [
         let bucket = AdjustableBucket::with_clock(quota!("1/1h burst 2"), ManualClock::new());
         let _ = bucket.try_acquire_at(Nanos::ZERO, 2);
         later(move |now| bucket.try_acquire_at(now, 1).is_ok(), false)
+    }),
+    ("circuit breaker, closed, a success", || {
+        let breaker = breaker();
+        later(
+            move |now| {
+                let Ok(call) = breaker.try_call_at(now) else { return false };
+                call.settle_at(now, CallOutcome::Success);
+                true
+            },
+            true,
+        )
+    }),
+    ("flow of a bucket, a success", || {
+        let flow = Flow::new(TokenBucket::with_limit(Limit::Quota(quota!("1000/1s")), ()), ManualClock::new());
+        later(move |now| flow.enter_at(now, 1).map(|permit| permit.finish_at(now, CallOutcome::Success)).is_ok(), true)
+    }),
+    ("flow of bucket, breaker and places, a success", || {
+        let flow = flow();
+        later(move |now| flow.enter_at(now, 1).map(|permit| permit.finish_at(now, CallOutcome::Success)).is_ok(), true)
+    }),
+    // It has to be the count of the one above.
+    ("the same, with an empty observer", || {
+        let flow = flow().observed_by(());
+        later(move |now| flow.enter_at(now, 1).map(|permit| permit.finish_at(now, CallOutcome::Success)).is_ok(), true)
     }),
     ("sharded window, admitted", || {
         let window = window("1000000/1s");
@@ -202,6 +226,19 @@ fn waited() -> Queued<TokenBucket<()>, WithClock<ManualClock, TokioRuntime>, Raw
 
 fn rate(text: &str) -> Rate {
     text.parse().expect("a rate")
+}
+
+fn breaker() -> CircuitBreaker<RawMutex, ()> {
+    let policy = BreakerOptions::new().consecutive_failures(8).build().expect("a policy");
+    CircuitBreaker::with_clock(policy, ())
+}
+
+type Whole = Flow<TokenBucket<()>, ManualClock, CircuitBreaker<RawMutex, ()>, ConcurrencyLimit>;
+
+fn flow() -> Whole {
+    Flow::new(TokenBucket::with_limit(Limit::Quota(quota!("1000/1s")), ()), ManualClock::new())
+        .breaker(breaker())
+        .concurrency(ConcurrencyLimit::new(64))
 }
 
 #[cfg(test)]

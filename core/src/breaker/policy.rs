@@ -11,6 +11,8 @@ pub struct BreakerPolicy {
     options: BreakerOptions,
     /// Nanoseconds of a part of the window.
     pub(super) part: u64,
+    /// Nanoseconds from which on a call is slow.
+    pub(super) slow_from: Option<u64>,
 }
 
 impl BreakerPolicy {
@@ -41,7 +43,7 @@ impl BreakerPolicy {
 impl Default for BreakerPolicy {
     fn default() -> Self {
         let options = BreakerOptions::new();
-        Self { options, part: part_of(options.window) }
+        Self { options, part: part_of(options.window), slow_from: None }
     }
 }
 
@@ -181,7 +183,12 @@ impl BreakerOptions {
         if let Some(Duration::ZERO) = self.probe_patience {
             return Err(Error::NoPatience);
         }
-        Ok(BreakerPolicy { options: self, part: part_of(self.window) })
+        let slow_from = match self.slow {
+            Some((from, _)) if from.as_nanos() <= u64::MAX as u128 => Some(from.as_nanos() as u64),
+            // No call lasts for longer than a clock can tell.
+            _ => None,
+        };
+        Ok(BreakerPolicy { options: self, part: part_of(self.window), slow_from })
     }
 
     pub(super) const fn least_calls(&self) -> u64 {

@@ -162,21 +162,25 @@ impl<R: RawMutex, C, O: BreakerObserver> CircuitBreaker<R, C, O> {
         self.tell(now, change);
     }
 
-    fn change<T>(&self, run: impl FnOnce(&mut BreakerState) -> T) -> (T, (BreakerPhase, BreakerPhase)) {
+    /// Tells what it answers, and from which phase to which it has gone, if it has.
+    #[inline]
+    fn change<T>(&self, run: impl FnOnce(&mut BreakerState) -> T) -> (T, Option<(BreakerPhase, BreakerPhase)>) {
         let mut state = self.state.lock();
-        let from = state.phase();
-        let door = state.door();
+        let (from, door) = (state.phase(), state.door());
         let answer = run(&mut state);
-        if state.door() != door {
-            // Relaxed: see `pass`. The lock orders those who write it.
-            self.door.store(state.door(), Ordering::Relaxed);
+        if state.door() == door {
+            return (answer, None);
         }
-        (answer, (from, state.phase()))
+        // Relaxed: see `pass`. The lock orders those who write it.
+        self.door.store(state.door(), Ordering::Relaxed);
+        (answer, Some((from, state.phase())))
     }
 
-    fn tell(&self, now: Nanos, (from, to): (BreakerPhase, BreakerPhase)) {
-        if from != to {
-            self.observer.changed(now, from, to);
+    #[inline]
+    fn tell(&self, now: Nanos, change: Option<(BreakerPhase, BreakerPhase)>) {
+        match change {
+            Some((from, to)) if from != to => self.observer.changed(now, from, to),
+            _ => {}
         }
     }
 }
@@ -208,6 +212,7 @@ pub struct BreakerPermit<'b, R: RawMutex, C, O: BreakerObserver = ()> {
 
 impl<R: RawMutex, C, O: BreakerObserver> BreakerPermit<'_, R, C, O> {
     /// Counts how the call has ended, at the reading `now`.
+    #[inline]
     pub fn settle_at(mut self, now: Nanos, outcome: CallOutcome) {
         if let Some(call) = self.call.take() {
             let ((), change) = self.breaker.change(|state| state.settle(now, call, outcome));
@@ -235,6 +240,7 @@ impl<R: RawMutex, C: Clock, O: BreakerObserver> BreakerPermit<'_, R, C, O> {
 }
 
 impl<R: RawMutex, C, O: BreakerObserver> Drop for BreakerPermit<'_, R, C, O> {
+    #[inline]
     fn drop(&mut self) {
         if let Some(call) = self.call.take() {
             self.breaker.state.lock().forget(call);

@@ -131,33 +131,45 @@ impl BreakerState {
     }
 
     /// Counts how a call that passed has ended, at `now`.
+    #[inline]
     pub fn settle(&mut self, now: Nanos, call: Call, outcome: CallOutcome) {
+        if call.epoch != self.epoch {
+            return;
+        }
         let is_failure = match outcome {
             CallOutcome::Ignored => return self.forget(call),
             CallOutcome::Failure | CallOutcome::Overloaded => true,
             CallOutcome::Success => false,
         };
-        if call.epoch != self.epoch {
-            return;
+        let took = now.as_u64().saturating_sub(call.since.as_u64());
+        let is_slow = self.policy.slow_from.is_some_and(|from| took >= from);
+        if !matches!(self.phase, Phase::Closed) {
+            return self.settle_probe(now, is_failure || is_slow);
         }
-        let options = self.policy.options();
-        let is_slow = options.slow.is_some_and(|(from, _)| now.saturating_duration_since(call.since) >= from);
+        let counts = self.window.add(self.policy.part, now, is_failure, is_slow);
+        if is_failure {
+            self.count_failure(now);
+        } else {
+            self.in_a_row = 0;
+        }
+        // Of successes alone none is too much.
+        if counts.failures | counts.slow != 0 && self.is_too_much(counts) {
+            self.trip(now);
+        }
+    }
+
+    #[cold]
+    fn settle_probe(&mut self, now: Nanos, is_failure: bool) {
         match &mut self.phase {
-            Phase::Open { .. } => {}
-            Phase::HalfOpen { .. } if is_failure || is_slow => self.trip(now),
+            Phase::HalfOpen { .. } if is_failure => self.trip(now),
             Phase::HalfOpen { succeeded, .. } => {
                 *succeeded += 1;
-                if *succeeded >= options.probes {
+                if *succeeded >= self.policy.options().probes {
                     self.close();
                 }
             }
-            Phase::Closed => {
-                let counts = self.window.add(self.policy.part, now, is_failure, is_slow);
-                self.count_row(now, is_failure);
-                if self.is_too_much(counts) {
-                    self.trip(now);
-                }
-            }
+            // No call passes in an epoch in which it is open.
+            Phase::Open { .. } | Phase::Closed => {}
         }
     }
 
@@ -194,6 +206,7 @@ impl BreakerState {
     }
 
     /// Opens it at `now`, as if it had tripped: before maintenance, say.
+    #[cold]
     pub fn trip(&mut self, now: Nanos) {
         self.trips = self.trips.saturating_add(1);
         let until = now.saturating_add(self.policy.cool_down(self.trips));
@@ -260,16 +273,10 @@ impl BreakerState {
         }
     }
 
-    fn count_row(&mut self, now: Nanos, is_failure: bool) {
+    fn count_failure(&mut self, now: Nanos) {
         let is_over = now.saturating_duration_since(self.last_failure) >= self.policy.options().span();
-        match is_failure {
-            false => self.in_a_row = 0,
-            true if is_over => self.in_a_row = 1,
-            true => self.in_a_row = self.in_a_row.saturating_add(1),
-        }
-        if is_failure {
-            self.last_failure = now;
-        }
+        self.in_a_row = if is_over { 1 } else { self.in_a_row.saturating_add(1) };
+        self.last_failure = now;
     }
 }
 

@@ -30,13 +30,18 @@ impl Window {
 
     /// Counts one result at `now`, and tells what counts then. A reading a little behind the newest counts as that; one behind all that
     /// counts begins anew, because it is the clock that went back.
+    #[inline]
     pub(super) fn add(&mut self, part: u64, now: Nanos, is_failure: bool, is_slow: bool) -> Counts {
         self.advance(part, now);
         for counts in [&mut self.parts[index(self.newest)], &mut self.sum] {
             // Nothing can be counted 2^64 times.
             counts.calls += 1;
-            counts.failures += u64::from(is_failure);
-            counts.slow += u64::from(is_slow);
+            if is_failure {
+                counts.failures += 1;
+            }
+            if is_slow {
+                counts.slow += 1;
+            }
         }
         self.sum
     }
@@ -49,6 +54,7 @@ impl Window {
         }
     }
 
+    #[cold]
     fn move_to(&mut self, part: u64, now: Nanos) {
         let number = now.as_u64() / part;
         if number > self.newest {
