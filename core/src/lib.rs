@@ -74,6 +74,7 @@
 extern crate alloc;
 
 mod adaptive;
+mod adaptive_concurrency;
 mod adjustable_bucket;
 mod arithmetic;
 mod breaker;
@@ -104,6 +105,12 @@ mod wait_queue;
 pub use adaptive::{
     Adapted, AdaptiveOptions, AdaptiveOptionsError, AdaptivePolicy, ErrorRule, Load, LoadRule, PaceRule, QuotaAccount,
     QuotaLeft, Signals,
+};
+#[cfg(feature = "lock_api")]
+pub use adaptive_concurrency::AdaptiveConcurrency;
+pub use adaptive_concurrency::{
+    AimdLaw, AimdOptions, ClosedWindow, ConcurrencyController, ConcurrencyLaw, GradientLaw, GradientOptions,
+    LawOptionsError, SampleOptions, SampleOptionsError, SampleWindow, Sampled,
 };
 pub use adjustable_bucket::{AdjustError, AdjustableBucket, Clocked, Reservable, Reservation};
 #[cfg(feature = "lock_api")]

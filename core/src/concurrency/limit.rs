@@ -200,6 +200,41 @@ impl<O: PermitObserver> ConcurrencyLimit<O> {
     pub(super) fn release(&self, cost: u32, mark: &O::Mark, outcome: Outcome) {
         let usage = self.give_back(cost);
         self.observer.released(mark, cost.into(), outcome, usage);
+        if let Some(limit) = self.observer.limit_after(usage) {
+            self.follow(usage, limit);
+        }
+    }
+
+    /// Puts `limit` in force, which the observer asked for when it saw `usage`, or what it asks for when it sees what came between.
+    #[cold]
+    fn follow(&self, mut usage: Usage, mut limit: u32) {
+        while let Err(seen) = self.replace_limit(usage.limit, limit) {
+            usage = seen;
+            match self.observer.limit_after(usage) {
+                Some(next) => limit = next,
+                None => return,
+            }
+        }
+    }
+
+    /// Sets the limit where it is still `before`; what is in use may have changed. If it is not, returns the usage seen.
+    fn replace_limit(&self, before: u32, limit: u32) -> Result<(), Usage> {
+        // Relaxed: as in `set_limit`.
+        let mut current = self.word.load(Ordering::Relaxed);
+        loop {
+            let seen = Usage::from_word(current);
+            if seen.limit != before {
+                return Err(seen);
+            }
+            let usage = Usage { limit, ..seen };
+            match self.word.compare_exchange_weak(current, usage.to_word(), Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => {
+                    self.observer.limit_set(usage);
+                    return Ok(());
+                }
+                Err(now) => current = now,
+            }
+        }
     }
 }
 

@@ -76,6 +76,16 @@ pub trait PermitObserver {
     /// A permit of `cost`, or the part of one that was split off, came back, with `usage` right after it.
     fn released(&self, mark: &Self::Mark, cost: u64, outcome: Outcome, usage: Usage);
 
+    /// Which limit is to replace that of `usage`, if any: how an observer adapts the limit that it observes.
+    ///
+    /// Asked after each release that it was told of, and outside any lock. The answer is put in force only where the limit is still that of
+    /// `usage`; where another was set meanwhile, this is asked again. [`limit_set`](Self::limit_set) follows as for any other change.
+    #[inline]
+    fn limit_after(&self, usage: Usage) -> Option<u32> {
+        let _ = usage;
+        None
+    }
+
     /// The limit was set, with `usage` right after it.
     #[inline]
     fn limit_set(&self, usage: Usage) {
@@ -109,6 +119,11 @@ impl<O: PermitObserver + ?Sized> PermitObserver for &O {
     #[inline]
     fn released(&self, mark: &O::Mark, cost: u64, outcome: Outcome, usage: Usage) {
         (**self).released(mark, cost, outcome, usage);
+    }
+
+    #[inline]
+    fn limit_after(&self, usage: Usage) -> Option<u32> {
+        (**self).limit_after(usage)
     }
 
     #[inline]

@@ -1,0 +1,163 @@
+//! The observer that moves the limit which it observes.
+//!
+//! Window and law are under a lock. The limit that the law came to is also in a word of its own, `wanted`, written under the lock and
+//! read without. It is put in force by a swap that succeeds only where the limit is still the one that was looked at, and otherwise
+//! looks again. So of two who race neither undoes what the other did after it looked, and a limit that was set by hand beyond the law's bounds stays.
+
+use core::fmt;
+use core::ops::RangeInclusive;
+
+use lock_api::{Mutex, RawMutex};
+
+use super::{ConcurrencyController, ConcurrencyLaw};
+use crate::sync::{AtomicU64, Ordering};
+use crate::{Clock, ConcurrencyLimit, Denied, Nanos, Outcome, PermitObserver, Usage};
+
+/// Adapts the [`ConcurrencyLimit`] that it observes: each permit's mark is the reading at which it was taken, and its release is a sample.
+///
+/// # Guarantees
+///
+/// - The limit is what the law says after the latest window; it is put in force by the release that closes the window. However many
+///   releases race, each sample is in one window, and the law goes by each window once.
+/// - The limit is within the law's bounds, and 1 or more, unless it is set by hand: see below.
+/// - Nobody's code but the law's runs under the lock: not the clock's, nor the inner observer's.
+///
+/// # Setting the limit by hand
+///
+/// A limit beyond the law's bounds, set with [`ConcurrencyLimit::set_limit`], stays: 0 closes it, a very high one opens it, and meanwhile nothing
+/// is a sample. The law goes on where it was once a limit within its bounds is set. One that is within them lasts until the next release.
+///
+/// # Costs
+///
+/// Samples are calls and not costs: one of a large cost counts as one. A permit that was [split](crate::Permit::split) is a sample for each part, all with
+/// the start of the whole; one that was merged ends with the one that took it. A call whose cost is above the limit is denied as one that
+/// never fits, and the law may lower the limit to its least: no cost should be above that, in particular where callers wait for permits.
+///
+/// # Trade-off
+///
+/// A release takes the lock for some nanoseconds, and longer where it closes a window; an ignored one does not. An acquisition reads the
+/// clock. The inner observer's [`limit_after`](PermitObserver::limit_after) is not asked.
+///
+/// ```
+/// use core::time::Duration;
+/// use sluicegate_core::{AdaptiveConcurrency, AimdOptions, ConcurrencyController, ManualClock, SampleOptions};
+///
+/// let window = SampleOptions::new().lasting(Duration::from_secs(1), Duration::from_secs(10)).samples(3).build()?;
+/// let controller = ConcurrencyController::new(window, AimdOptions::new().limits(1, 4, 9).build()?);
+/// let limit = AdaptiveConcurrency::<parking_lot::RawMutex, _, _>::new(controller, ManualClock::new()).into_limit();
+///
+/// for _ in 0..4 {
+///     let (one, two) = (limit.try_acquire(1)?, limit.try_acquire(1)?);
+///     limit.observer().clock().advance(Duration::from_millis(500));
+///     one.success();
+///     two.success();
+/// }
+/// assert_eq!(limit.limit(), 5);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct AdaptiveConcurrency<R, L, C, O = ()> {
+    controller: Mutex<R, ConcurrencyController<L>>,
+    /// Its limit, as it was when the lock was open last.
+    wanted: AtomicU64,
+    bounds: RangeInclusive<u32>,
+    clock: C,
+    inner: O,
+}
+
+impl<R: RawMutex, L: ConcurrencyLaw, C> AdaptiveConcurrency<R, L, C> {
+    /// Adapts by `controller`, on `clock`.
+    pub fn new(controller: ConcurrencyController<L>, clock: C) -> Self {
+        Self {
+            wanted: AtomicU64::new(controller.limit().into()),
+            bounds: controller.bounds(),
+            controller: Mutex::new(controller),
+            clock,
+            inner: (),
+        }
+    }
+
+    /// The same, which also tells `inner` of every permit.
+    pub fn observed_by<O: PermitObserver>(self, inner: O) -> AdaptiveConcurrency<R, L, C, O> {
+        let Self { controller, wanted, bounds, clock, .. } = self;
+        AdaptiveConcurrency { controller, wanted, bounds, clock, inner }
+    }
+}
+
+impl<R: RawMutex, L: ConcurrencyLaw, C: Clock, O: PermitObserver> AdaptiveConcurrency<R, L, C, O> {
+    /// The limit that it adapts, at the law's limit and with nothing in use.
+    pub fn into_limit(self) -> ConcurrencyLimit<Self> {
+        ConcurrencyLimit::new(self.wanted()).observed_by(self)
+    }
+}
+
+impl<R: RawMutex, L, C, O> AdaptiveConcurrency<R, L, C, O> {
+    /// A copy of window and law.
+    pub fn controller(&self) -> ConcurrencyController<L>
+    where
+        L: Clone,
+    {
+        self.controller.lock().clone()
+    }
+
+    /// The clock.
+    #[inline]
+    pub const fn clock(&self) -> &C {
+        &self.clock
+    }
+
+    /// Who else is told.
+    #[inline]
+    pub const fn inner(&self) -> &O {
+        &self.inner
+    }
+
+    #[inline]
+    fn wanted(&self) -> u32 {
+        // Relaxed: it publishes nothing but itself. It holds a limit, of 32 bits.
+        self.wanted.load(Ordering::Relaxed) as u32
+    }
+}
+
+impl<R: RawMutex, L: ConcurrencyLaw, C: Clock, O: PermitObserver> PermitObserver for AdaptiveConcurrency<R, L, C, O> {
+    type Mark = (Nanos, O::Mark);
+
+    fn acquired(&self, cost: u64, usage: Usage) -> Self::Mark {
+        (self.clock.now(), self.inner.acquired(cost, usage))
+    }
+
+    fn denied(&self, cost: u64, denied: &Denied) {
+        self.inner.denied(cost, denied);
+    }
+
+    fn released(&self, (started, mark): &Self::Mark, cost: u64, outcome: Outcome, usage: Usage) {
+        if outcome != Outcome::Ignored && self.bounds.contains(&usage.limit) {
+            // Both are parts of what was in use, which fits into 32 bits.
+            let in_use = usage.in_use.saturating_add(u32::try_from(cost).unwrap_or(u32::MAX));
+            let now = self.clock.now();
+            let mut controller = self.controller.lock();
+            if let Some(limit) = controller.add(*started, now, outcome, in_use) {
+                // Relaxed: see `wanted`. The lock orders those who write it.
+                self.wanted.store(limit.into(), Ordering::Relaxed);
+            }
+        }
+        self.inner.released(mark, cost, outcome, usage);
+    }
+
+    fn limit_after(&self, usage: Usage) -> Option<u32> {
+        let wanted = self.wanted();
+        (wanted != usage.limit && self.bounds.contains(&usage.limit)).then_some(wanted)
+    }
+
+    fn limit_set(&self, usage: Usage) {
+        self.inner.limit_set(usage);
+    }
+}
+
+impl<R: RawMutex, L: ConcurrencyLaw, C, O> fmt::Debug for AdaptiveConcurrency<R, L, C, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AdaptiveConcurrency")
+            .field("wanted", &self.wanted())
+            .field("bounds", &self.bounds)
+            .finish_non_exhaustive()
+    }
+}
