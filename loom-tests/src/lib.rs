@@ -14,6 +14,7 @@
     reason = "limiters as in core; a model is there to panic"
 )]
 
+pub mod adapting;
 pub mod adjustable;
 pub mod bucket;
 mod clocked;

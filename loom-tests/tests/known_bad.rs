@@ -121,6 +121,17 @@ planted! { CompactPermits: PermitFlaws;
     permits_relaxed_acquire: RELAXED_ACQUIRE in permits::release_is_seen within 2;
 }
 
+planted! { CompactAdapting: AdaptingFlaws;
+    /// Two find that their sample closes the window, and it is closed twice.
+    adapting_closes_by_an_old_look: CLOSES_BY_AN_OLD_LOOK in adapting::window_closed_by_two within 2;
+    /// The older of two limits is put in force last.
+    adapting_sets_blindly: SETS_BLINDLY in adapting::two_windows_closed within 2;
+    /// The limit that was set meanwhile is seen, but not the law's that it came from: only the memory orders allow that.
+    adapting_looks_unlocked: LOOKS_UNLOCKED in adapting::two_windows_closed within 2;
+    /// What was closed by hand is open again.
+    adapting_reopens: SETS_BLINDLY in adapting::closed_by_hand_against_a_window within 2;
+}
+
 planted! { CompactWindow: WindowFlaws;
     /// A late caller starts its old window anew in a shard that is in a later one.
     window_late_reading_resets: LATE_READING_RESETS in window::rollover_in_one_shard within 2;

@@ -3,6 +3,7 @@
 //! Each door is one compact implementation, written apart from core's, with a switch for each bug. With every switch off
 //! it is sound and passes the models that find the bugs, so it is the bug that they find and not the implementation.
 
+mod adapting;
 mod adjustable;
 mod bucket;
 mod clocked;
@@ -16,6 +17,7 @@ mod permits;
 mod queue;
 mod window;
 
+pub use adapting::{AdaptingFlaws, CompactAdapting, CompactAdaptingPermit};
 pub use adjustable::{AdjustableFlaws, CompactAdjustable};
 pub use bucket::{BucketFlaws, CompactBucket};
 pub use clocked::{ClockedFlaws, CompactClocked};
@@ -33,6 +35,7 @@ pub use window::{CompactWindow, WindowFlaws};
 #[derive(Debug)]
 pub struct Sound;
 
+impl AdaptingFlaws for Sound {}
 impl AdjustableFlaws for Sound {}
 impl BucketFlaws for Sound {}
 impl ClockedFlaws for Sound {}
