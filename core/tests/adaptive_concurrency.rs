@@ -85,12 +85,13 @@ fn latency_under_load_does_not_become_the_baseline() {
         assert_eq!(law.baseline(), Some(Duration::from_millis(10)));
     }
     assert_eq!(law.limit(), 10_000);
-    while law.limit() > 1 {
-        busy(&mut law, 16 * MILLI);
-        if law.limit() > 1 {
-            assert_eq!(law.baseline(), Some(Duration::from_millis(10)));
+    for _ in 0..2_000 {
+        if busy(&mut law, 16 * MILLI) == 1 {
+            return;
         }
+        assert_eq!(law.baseline(), Some(Duration::from_millis(10)));
     }
+    panic!("it stays at {}", law.limit());
 }
 
 #[test]
@@ -269,7 +270,8 @@ fn a_clock_that_steps_back_poisons_no_baseline_and_stops_nothing() {
     const YEAR: u64 = 31_557_600_000;
     let feed = |controller: &mut ConcurrencyController<GradientLaw>, from: u64| {
         let before = controller.closed_windows();
-        for turn in 0..12 {
+        // One window is closed, and the next one is open when the clock steps back.
+        for turn in 0..9 {
             let ended = from + 20 * turn;
             let _ = controller.add(at(ended - 10), at(ended), Outcome::Success, 10);
             // One that has started before the clock stepped back.
@@ -596,7 +598,7 @@ impl<L: ConcurrencyLaw> Callers<L> {
 }
 
 proptest! {
-    #![proptest_config(cases(30))]
+    #![proptest_config(cases(10))]
 
     #[test]
     fn the_gradient_law_settles_above_what_a_service_can_do(
@@ -651,11 +653,11 @@ proptest! {
 
     #[test]
     fn what_callers_do_not_use_is_not_granted(demand in 1..50_u32, latency in 1..50_u64) {
-        let mut service = Service::new(1_000, latency * MILLI, 10, u64::MAX >> 1);
+        let mut service = Service::new(100, latency * MILLI, 10, u64::MAX >> 1);
         let mut gradient = Callers::new(gradient(1, 1, 1_000).build().unwrap(), &service);
         let mut aimd = Callers::new(AimdOptions::new().limits(1, 1, 1_000).build().unwrap(), &service);
         gradient.run(&mut service, demand, 500);
-        aimd.run(&mut Service::new(1_000, latency * MILLI, 10, u64::MAX >> 1), demand, 500);
+        aimd.run(&mut Service::new(100, latency * MILLI, 10, u64::MAX >> 1), demand, 500);
         for limit in [gradient.controller.limit(), aimd.controller.limit()] {
             prop_assert!((demand..=2 * demand + 3).contains(&limit), "{limit} for {demand}");
         }

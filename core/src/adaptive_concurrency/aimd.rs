@@ -14,7 +14,7 @@ use crate::Share;
 ///
 /// # Guarantees
 ///
-/// - A window with a dropped call cuts the limit to [`backoff`](AimdOptions::backoff) of it, rounded down, and by 1 or more; never below the least.
+/// - A window with a dropped call cuts the limit to [`backoff`](AimdOptions::backoff) of it, rounded down and so by 1 or more; never below the least.
 /// - A window without one raises it by [`increase`](AimdOptions::increase), never above the most, if at least half of it was in use at some
 ///   time in the window. What is not used proves nothing, so it does not grow either.
 /// - Nothing else changes it: successes lower nothing, and from the least it grows as from everywhere.
@@ -64,9 +64,9 @@ impl ConcurrencyLaw for AimdLaw {
     fn update(&mut self, window: &ClosedWindow) -> u32 {
         let Limits { least, most, .. } = self.options.limits;
         if window.dropped > 0 {
-            // A part of 32 bits.
+            // Less than all of 32 bits.
             let left = self.options.backoff.of(self.limit.into()) as u32;
-            self.limit = left.min(self.limit - 1).max(least);
+            self.limit = left.max(least);
         } else if window.is_half_used(self.limit) {
             self.limit = self.limit.saturating_add(self.options.increase).min(most);
         }

@@ -130,14 +130,14 @@ impl ConcurrencyLaw for GradientLaw {
         }
         let mut limit = match mean.and_then(|mean| self.fall(mean)) {
             Some(fall) => self.limit - fall,
-            None if window.dropped == 0 && mean.is_some() && is_half_used => {
+            None if mean.is_some() && is_half_used => {
                 let root = (u128::from(self.limit) * u128::from(ONE)).isqrt();
-                // At least the smallest step, however small the smoothing is.
-                self.limit + part(root, self.options.smoothing).max(1) as u64
+                self.limit + part(root, self.options.smoothing) as u64
             }
             None => self.limit,
         };
         if window.dropped > 0 {
+            // Nor does it grow.
             limit = limit.min(self.options.backoff.of(self.limit));
         }
         self.limit = limit.clamp(u64::from(least) * ONE, u64::from(most) * ONE);
@@ -270,7 +270,7 @@ const fn part(whole: u128, share: Share) -> u128 {
     whole * share.as_parts_per_million() as u128 / Share::ALL.as_parts_per_million() as u128
 }
 
-/// A millionth of the smallest limit is more than one of these, and so is a step of the smallest smoothing.
+/// The smallest smoothing is a millionth, and the root of the smallest limit is one: a step up is at least one of these, and not lost.
 const ONE: u64 = 1 << 20;
 
 /// Fine enough that means of short calls differ from their baseline. A latency is of 76 bits then.

@@ -1,8 +1,11 @@
 //! The observer that moves the limit which it observes.
 //!
 //! Window and law are under a lock. The limit that the law came to is also in a word of its own, `wanted`, written under the lock and
-//! read without. It is put in force by a swap that succeeds only where the limit is still the one that was looked at, and otherwise
-//! looks again. So of two who race neither undoes what the other did after it looked, and a limit that was set by hand beyond the law's bounds stays.
+//! read without, so that a release finds without the lock that all is well. It is put in force by a swap that succeeds only where the limit
+//! is still the one that was looked at, and otherwise looks again. So a limit that was set by hand beyond the law's bounds stays.
+//!
+//! What is put in force is read under the lock. `wanted` may be older than the limit that was looked at, and would bring an older limit
+//! back. The law's limit cannot: whoever set the limit that was looked at had left the lock before.
 
 use core::fmt;
 use core::ops::RangeInclusive;
@@ -113,7 +116,7 @@ impl<R: RawMutex, L, C, O> AdaptiveConcurrency<R, L, C, O> {
 
     #[inline]
     fn wanted(&self) -> u32 {
-        // Relaxed: it publishes nothing but itself. It holds a limit, of 32 bits.
+        // Relaxed: an old value is of no harm, see above; who has just written it sees that. It holds a limit, of 32 bits.
         self.wanted.load(Ordering::Relaxed) as u32
     }
 }
@@ -144,8 +147,11 @@ impl<R: RawMutex, L: ConcurrencyLaw, C: Clock, O: PermitObserver> PermitObserver
     }
 
     fn limit_after(&self, usage: Usage) -> Option<u32> {
-        let wanted = self.wanted();
-        (wanted != usage.limit && self.bounds.contains(&usage.limit)).then_some(wanted)
+        if self.wanted() == usage.limit || !self.bounds.contains(&usage.limit) {
+            return None;
+        }
+        let limit = self.controller.lock().limit();
+        (limit != usage.limit).then_some(limit)
     }
 
     fn limit_set(&self, usage: Usage) {
