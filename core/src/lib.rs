@@ -28,7 +28,7 @@
 //! Which one? One limit: the bucket; a very hot one from many cores: the window. "No more than so many in *any* minute", to the
 //! letter: the log, if there is memory for it, and the counter if not. Requests whose cost is known only afterwards, or a
 //! limit that is changed while it is used: the adjustable bucket. A downstream that wants an even pace: the leaky bucket; one
-//! that wants few at a time: the concurrency limit.
+//! that wants few at a time: the concurrency limit, and `AdaptiveConcurrency` (feature `lock_api`) where nobody knows how many.
 //!
 //! ```
 //! use sluicegate_core::{Denied, ManualClock, TokenBucket, quota};
@@ -53,7 +53,7 @@
 //! - `alloc`: shard counts chosen at run time, clocks behind `Arc` and `Box`, the sliding log, the wait queue, permits and
 //!   reservations that own their limiter.
 //! - `heapless`: the sliding log and the wait queue with capacities fixed at compile time. Needs Rust 1.88.
-//! - `lock_api`: `SharedSlidingLog` and `CircuitBreaker`, behind any lock that implements lock_api's traits.
+//! - `lock_api`: `SharedSlidingLog`, `CircuitBreaker` and `AdaptiveConcurrency`, behind any lock that implements lock_api's traits.
 //! - `keyed`: the store of keys; implies `alloc` and `lock_api`.
 //! - `loom`: for this project's own model checking, and without effect unless `--cfg sluicegate_loom` is set too.
 //!

@@ -234,6 +234,11 @@ fn windows_with_too_few_samples_are_dropped_whole_and_told() {
     let Sampled::Closed(closed) = window.add(at(1_200), at(1_211), Outcome::Success, 4) else { panic!("three") };
     assert_eq!((closed.dropped, closed.successes, closed.most_in_use), (0, 3, 4), "nothing of the old one is left");
 
+    // Enough of them, but nobody closed it in time: they are old.
+    let mut window = sampling(100, 1_000, 2);
+    assert_eq!((0..5).filter(|turn| window.add(at(0), at(*turn), Outcome::Dropped, 9) == Sampled::Counted).count(), 5);
+    assert_eq!(window.add(at(0), at(1_001), Outcome::Success, 1), Sampled::Dropped { samples: 5 });
+
     let law = AimdOptions::new().limits(1, 10, 100).build().unwrap();
     let mut controller = ConcurrencyController::new(sampling(100, 1_000, 3), law);
     for turn in 1..100 {

@@ -4,11 +4,12 @@ use core::cell::Cell;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use sluicegate_core::{
-    AdjustError, AdjustableBucket, Admitted, BucketCell, BucketState, BucketStep, CachePadded, ConcurrencyLimit,
-    CounterShard, Debit, Denied, DeniedBy, Departure, DuplicateLevel, FixedShard, HashedShard, Hierarchy, Holding,
-    Inheritance, Inspection, LeakyBucket, LeakyBucketState, LeakyBucketStep, Level, Limit, Limiter, ManualClock, Nanos,
-    Pacing, ParseError, Permit, Quota, QuotaError, Rate, Remaining, Reservation, Shard, ShardedWindow, SlidingCounter,
-    SlidingCounterCell, SlidingCounterState, SlidingCounterStep, TokenBucket, WindowLimit, WindowState, WindowStep,
+    AdjustError, AdjustableBucket, Admitted, AimdLaw, BucketCell, BucketState, BucketStep, CachePadded, ClosedWindow,
+    ConcurrencyController, ConcurrencyLimit, CounterShard, Debit, Denied, DeniedBy, Departure, DuplicateLevel,
+    FixedShard, GradientLaw, HashedShard, Hierarchy, Holding, Inheritance, Inspection, LeakyBucket, LeakyBucketState,
+    LeakyBucketStep, Level, Limit, Limiter, ManualClock, Nanos, Pacing, ParseError, Permit, Quota, QuotaError, Rate,
+    Remaining, Reservation, SampleWindow, Shard, ShardedWindow, SlidingCounter, SlidingCounterCell,
+    SlidingCounterState, SlidingCounterStep, TokenBucket, WindowLimit, WindowState, WindowStep,
 };
 
 /// Tells whether a type has a trait: the inherent constant wins where its bound holds, the trait's answers otherwise.
@@ -53,11 +54,15 @@ fn what_may_cross_threads() {
         Adjustable<*const u64>:                 false false true  true  true;
         Adjustable<ManualClock, Cell<u64>>:     true  false true  true  false;
         AdjustError:                            true  true  true  true  true;
+        AimdLaw:                                true  true  true  true  true;
         BucketCell:                             true  true  true  true  true;
         BucketState:                            true  true  true  true  true;
         BucketStep:                             true  true  true  true  true;
         CachePadded<u64>:                       true  true  true  true  true;
         CachePadded<Cell<u64>>:                 true  false true  true  false;
+        ClosedWindow:                           true  true  true  true  true;
+        ConcurrencyController<AimdLaw>:         true  true  true  true  true;
+        ConcurrencyController<Cell<u64>>:       true  false true  true  false;
         ConcurrencyLimit:                       true  true  true  true  true;
         ConcurrencyLimit<Cell<u64>>:            true  false true  true  false;
         CounterShard:                           true  true  true  true  true;
@@ -67,6 +72,7 @@ fn what_may_cross_threads() {
         DeniedBy:                               true  true  true  true  true;
         DuplicateLevel:                         true  true  true  true  true;
         FixedShard:                             true  true  true  true  true;
+        GradientLaw:                            true  true  true  true  true;
         HashedShard:                            true  true  true  true  true;
         Hierarchy<'static, 3>:                  true  true  true  false false;
         Hierarchy<'static, 3, Adjustable>:      true  true  true  true  true;
@@ -91,6 +97,7 @@ fn what_may_cross_threads() {
         Remaining:                              true  true  true  true  true;
         Reservation<&'static Adjustable>:       true  true  true  true  true;
         Reservation<&'static Adjustable<ManualClock, Observed>>: false false true false false;
+        SampleWindow:                           true  true  true  true  true;
         Shard:                                  true  true  true  true  true;
         SlidingCounterCell:                     true  true  true  true  true;
         SlidingCounterState:                    true  true  true  true  true;
