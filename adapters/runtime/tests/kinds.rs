@@ -17,9 +17,10 @@ use futures_core::Stream;
 use futures_sink::Sink;
 use parking_lot::{RawMutex, RawRwLock};
 use sluicegate_runtime::{
-    Clock, ConcurrencyLimit, Denied, Growing, Inheritance, KeyedTokenBucket, LimitStream, LimitedSink, ManualClock,
-    ManualRuntime, Nanos, PER_SECOND, Paced, Pacing, Queued, QueuedKeyed, QueuedPermits, Rate, Refused, SetTierError,
-    Tier, Tiers, TokenBucket, WaitOptions, quota,
+    AdaptiveConcurrency, AimdOptions, Clock, ConcurrencyController, ConcurrencyLimit, Denied, Growing, Inheritance,
+    KeyedTokenBucket, LimitStream, LimitedSink, ManualClock, ManualRuntime, Nanos, PER_SECOND, Paced, Pacing, Queued,
+    QueuedKeyed, QueuedPermits, Rate, Refused, SampleOptions, SetTierError, Tier, Tiers, TokenBucket, WaitOptions,
+    quota,
 };
 use support::Waiter;
 
@@ -47,6 +48,25 @@ fn c17_a_permit_is_waited_for_in_order_and_its_release_lets_the_next_go() {
     drop((second, third));
     assert!(fourth.run().unwrap().is_ok());
     assert_eq!(limit.usage().in_use, 0);
+}
+
+#[test]
+fn c17_a_release_that_raises_an_adaptive_limit_lets_as_many_go_as_fit_then() {
+    let window = SampleOptions::new().lasting(Duration::ZERO, Duration::from_secs(1)).samples(1).build().unwrap();
+    let law = AimdOptions::new().limits(1, 2, 9).increase(2).build().unwrap();
+    let time = Time::new();
+    let adaptive: AdaptiveConcurrency<RawMutex, _, _> =
+        AdaptiveConcurrency::new(ConcurrencyController::new(window, law), ManualClock::new());
+    let limit: Arc<QueuedPermits<Time, RawMutex, Growing, _>> =
+        Arc::new(QueuedPermits::new(adaptive.into_limit(), time, WaitOptions::new()));
+    let (first, second) = (limit.try_acquire_permit(1).unwrap(), limit.try_acquire_permit(1).unwrap());
+    let mut waiters: Vec<_> = (0..4).map(|_| Waiter::waiting(limit.acquire_permit_owned(1))).collect();
+    first.success();
+    assert_eq!((limit.usage().limit, limit.usage().in_use), (4, 4));
+    let granted: Vec<_> = waiters.iter_mut().filter_map(|waiter| waiter.run()).collect();
+    assert_eq!(granted.len(), 3);
+    second.ignore();
+    assert!(waiters[3].run().unwrap().is_ok());
 }
 
 #[test]
