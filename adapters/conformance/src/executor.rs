@@ -127,6 +127,7 @@ macro_rules! suite {
             c17_a_permit_that_nobody_fetches_goes_to_the_next
             c17_a_timeout_ends_the_wait_for_a_permit
             c17_permits_compose_with_tokens_and_go_in_order
+            c17_the_places_of_a_flow_adapt_to_how_calls_end
             d02_what_a_reservation_did_not_need_goes_to_who_waits_at_once
             d02_what_is_given_back_goes_to_who_waits_at_once
             d03_no_more_keys_are_waited_for_than_may

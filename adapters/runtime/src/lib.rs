@@ -70,8 +70,8 @@ pub use acquire::Acquire;
 pub use costs::Costs;
 #[cfg(feature = "alloc")]
 pub use flow::{
-    FlowBucket, FlowEvents, FlowLimiter, FlowOptions, FlowOptionsError, FlowPath, Flowed, QueuedFlow, QueuedFlowPermit,
-    WhenEmpty,
+    FlowBucket, FlowEvents, FlowLimiter, FlowOptions, FlowOptionsError, FlowPath, FlowPlaces, Flowed, InFlightLaw,
+    QueuedFlow, QueuedFlowPermit, WhenEmpty,
 };
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 pub use grant::Grantor;

@@ -54,10 +54,10 @@ pub use sluicegate_runtime::QueuedKeyed;
 /// What waits share on threads and on executors.
 #[cfg(feature = "wait")]
 pub use sluicegate_runtime::{
-    self, Acquire, AddFlowError, Costs, FlowEvents, FlowOptions, FlowOptionsError, FlowPath, FlowPlan, FlowRegistry,
-    Flowed, Grantor, Growing, ManualRuntime, Measure, OnRestart, Pace, Paced, Queued, QueuedFlow, QueuedFlowPermit,
-    QueuedPermits, RegistryObserver, Reserve, Reserving, Runtime, Spawn, UnknownFlow, WaitOptions, WaitedPermit,
-    WaitedReservation, WhenEmpty,
+    self, Acquire, AddFlowError, Costs, FlowEvents, FlowOptions, FlowOptionsError, FlowPath, FlowPlaces, FlowPlan,
+    FlowRegistry, Flowed, Grantor, Growing, InFlightLaw, ManualRuntime, Measure, OnRestart, Pace, Paced, Queued,
+    QueuedFlow, QueuedFlowPermit, QueuedPermits, RegistryObserver, Reserve, Reserving, Runtime, Spawn, UnknownFlow,
+    WaitOptions, WaitedPermit, WaitedReservation, WhenEmpty,
 };
 #[cfg(feature = "system")]
 pub use system_load::SystemLoad;

@@ -103,6 +103,42 @@ impl PermitObserver for () {
     fn released(&self, _mark: &(), _cost: u64, _outcome: Outcome, _usage: Usage) {}
 }
 
+/// One that may be there or not.
+impl<O: PermitObserver> PermitObserver for Option<O> {
+    type Mark = Option<O::Mark>;
+
+    #[inline]
+    fn acquired(&self, cost: u64, usage: Usage) -> Self::Mark {
+        self.as_ref().map(|observer| observer.acquired(cost, usage))
+    }
+
+    #[inline]
+    fn denied(&self, cost: u64, denied: &Denied) {
+        if let Some(observer) = self {
+            observer.denied(cost, denied);
+        }
+    }
+
+    #[inline]
+    fn released(&self, mark: &Self::Mark, cost: u64, outcome: Outcome, usage: Usage) {
+        if let (Some(observer), Some(mark)) = (self, mark) {
+            observer.released(mark, cost, outcome, usage);
+        }
+    }
+
+    #[inline]
+    fn limit_after(&self, usage: Usage) -> Option<u32> {
+        self.as_ref().and_then(|observer| observer.limit_after(usage))
+    }
+
+    #[inline]
+    fn limit_set(&self, usage: Usage) {
+        if let Some(observer) = self {
+            observer.limit_set(usage);
+        }
+    }
+}
+
 impl<O: PermitObserver + ?Sized> PermitObserver for &O {
     type Mark = O::Mark;
 

@@ -6,8 +6,9 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 
 use sluicegate_runtime::{
-    BreakerOptions, BreakerPhase, BreakerPolicy, CallOutcome, Clock, Denied, FlowError, FlowOptions, FlowPath,
-    FlowRefusal, FlowStage, Flowed, Inheritance, QueuedFlow, Runtime, WaitOptions, WhenEmpty, quota,
+    AimdOptions, BreakerOptions, BreakerPhase, BreakerPolicy, CallOutcome, Clock, Denied, FlowError, FlowOptions,
+    FlowPath, FlowRefusal, FlowStage, Flowed, InFlightLaw, Inheritance, QueuedFlow, Runtime, SampleOptions,
+    WaitOptions, WhenEmpty, quota,
 };
 
 use crate::executor::Executor;
@@ -175,6 +176,48 @@ pub async fn c17_a_flow_has_so_many_in_flight_and_goes_in_order<E: Executor>(run
         assert!(due <= at && at <= due + E::GRAIN * (2 + 2 * number), "{number} at {at:?}, due at {due:?}");
     }
     assert_eq!((flow.in_flight().expect("a limit").usage().in_use, flow.bucket().waiters()), (0, 0));
+}
+
+/// The law goes by how calls end: where every one times out, fewer are let in, and those who wait go when it lets more in again.
+pub async fn c17_the_places_of_a_flow_adapt_to_how_calls_end<E: Executor>(runtime: E::Runtime) {
+    let samples = SampleOptions::new().lasting(Duration::from_millis(500), Duration::from_secs(60)).samples(2);
+    let law = AimdOptions::new().limits(1, 8, 16).build().expect("a law");
+    let options = FlowOptions::new(quota!("1000/1s")).when_empty(WhenEmpty::Queue);
+    let options = options.adaptive_in_flight(samples, InFlightLaw::Aimd(law)).time_limit(Duration::from_secs(1));
+    let flow = flow::<E>(&runtime, options);
+    let limit = |flow: &Flow<E>| flow.in_flight().expect("a limit").usage().limit;
+    assert_eq!(limit(&flow), 8);
+    let mut hanging = Vec::new();
+    for _ in 0..24 {
+        let flow = Arc::clone(&flow);
+        let call = async move { flow.call(1, pending::<Result<(), &str>>).await.map(drop) };
+        hanging.push(start::<E, _>(&runtime, call).await);
+    }
+    for call in hanging {
+        assert_eq!(call.await.with, Err(FlowError::TimedOut { after: Duration::from_secs(1) }));
+    }
+    let lowered = limit(&flow);
+    assert!(lowered < 8, "all have timed out");
+    for _ in 0..40 {
+        let mut calls = Vec::new();
+        for _ in 0..16 {
+            let (flow, clock) = (Arc::clone(&flow), runtime.clone());
+            let call = || async move {
+                let at = clock.now();
+                clock.sleep_until(at + Duration::from_millis(100)).await;
+                Ok::<_, &str>(())
+            };
+            calls.push(start::<E, _>(&runtime, async move { flow.call(1, call).await.map(drop) }).await);
+        }
+        for call in calls {
+            assert_eq!(call.await.with, Ok(()));
+        }
+    }
+    assert_eq!(limit(&flow), 16, "nobody objects");
+    assert_eq!(
+        (flow.in_flight().expect("a limit").usage().in_use, flow.in_flight().expect("a limit").waiters()),
+        (0, 0)
+    );
 }
 
 /// While it waits for a place, for a token, and while it calls: dropped at any time, it leaves nothing but what it has paid.

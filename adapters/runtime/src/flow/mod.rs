@@ -6,6 +6,6 @@ mod parts;
 mod queued_flow;
 
 pub use answer::{FlowPath, Flowed};
-pub use options::{FlowOptions, FlowOptionsError, WhenEmpty};
-pub use parts::{FlowBucket, FlowLimiter};
+pub use options::{FlowOptions, FlowOptionsError, InFlightLaw, WhenEmpty};
+pub use parts::{FlowBucket, FlowLimiter, FlowPlaces};
 pub use queued_flow::{FlowEvents, QueuedFlow, QueuedFlowPermit};

@@ -1,9 +1,13 @@
 //! How a flow is composed, and what it does when its bucket is empty.
 
 use core::fmt;
+use core::ops::RangeInclusive;
 use core::time::Duration;
 
-use sluicegate_core::{BreakerPolicy, CallOutcome, Limit};
+use sluicegate_core::{
+    AimdLaw, BreakerPolicy, CallOutcome, ClosedWindow, ConcurrencyLaw, GradientLaw, Limit, SampleOptions,
+    SampleOptionsError,
+};
 
 use crate::options::WaitOptions;
 
@@ -28,7 +32,7 @@ pub enum WhenEmpty {
 /// | [`when_empty`](Self::when_empty) | reject, queue or degrade | reject |
 /// | [`waiting`](Self::waiting) | who waits, how many and in which order | any number, first come first served |
 /// | [`breaker`](Self::breaker) | a circuit breaker | none |
-/// | [`in_flight`](Self::in_flight) | so many calls at once | any number |
+/// | [`in_flight`](Self::in_flight) or [`adaptive_in_flight`](Self::adaptive_in_flight) | so many calls at once, or as many as a law finds right | any number |
 /// | [`time_limit`](Self::time_limit) | how long a call may take | for ever |
 /// | [`cancelled_as`](Self::cancelled_as) | what a cancelled call counts as | `Ignored` |
 ///
@@ -51,7 +55,7 @@ pub struct FlowOptions {
     pub(crate) when_empty: WhenEmpty,
     pub(crate) waiting: WaitOptions,
     pub(crate) breaker: Option<BreakerPolicy>,
-    pub(crate) in_flight: Option<u32>,
+    pub(crate) in_flight: Option<InFlight>,
     pub(crate) time_limit: Option<Duration>,
     pub(crate) cancelled_as: CallOutcome,
 }
@@ -87,7 +91,13 @@ impl FlowOptions {
 
     /// With so many calls in flight at most. At least 1.
     pub const fn in_flight(self, calls: u32) -> Self {
-        Self { in_flight: Some(calls), ..self }
+        Self { in_flight: Some(InFlight::Fixed(calls)), ..self }
+    }
+
+    /// With as many calls in flight as `law` finds right, by windows of `samples`: see [`AdaptiveConcurrency`](sluicegate_core::AdaptiveConcurrency). A call that
+    /// is [cancelled](Self::cancelled_as) counts as dropped.
+    pub const fn adaptive_in_flight(self, samples: SampleOptions, law: InFlightLaw) -> Self {
+        Self { in_flight: Some(InFlight::Adaptive { samples, law }), ..self }
     }
 
     /// How long a call may take, once it is made: then it is dropped, and counts as [`CallOutcome::Overloaded`]. Above 0 s.
@@ -105,13 +115,67 @@ impl FlowOptions {
     /// # Errors
     /// [`FlowOptionsError`] names what cannot be, and what can.
     pub const fn check(&self) -> Result<(), FlowOptionsError> {
-        if let Some(0) = self.in_flight {
-            return Err(FlowOptionsError::NothingInFlight);
+        match self.in_flight {
+            Some(InFlight::Fixed(0)) => return Err(FlowOptionsError::NothingInFlight),
+            Some(InFlight::Adaptive { samples, .. }) => {
+                if let Err(error) = samples.build() {
+                    return Err(FlowOptionsError::Samples(error));
+                }
+            }
+            Some(InFlight::Fixed(_)) | None => {}
         }
         if let Some(Duration::ZERO) = self.time_limit {
             return Err(FlowOptionsError::NoTime);
         }
         Ok(())
+    }
+}
+
+/// How many calls may be in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InFlight {
+    Fixed(u32),
+    Adaptive { samples: SampleOptions, law: InFlightLaw },
+}
+
+/// How a flow finds out how many calls may be in flight.
+///
+/// ```
+/// use sluicegate_runtime::{AimdLaw, FlowOptions, GradientLaw, InFlightLaw, SampleOptions, quota};
+///
+/// let options = FlowOptions::new(quota!("100/1s"));
+/// let by_latency = options.adaptive_in_flight(SampleOptions::new(), InFlightLaw::Gradient(GradientLaw::default()));
+/// let by_drops = options.adaptive_in_flight(SampleOptions::new(), InFlightLaw::Aimd(AimdLaw::default()));
+/// assert!(by_latency.check().is_ok() && by_drops.check().is_ok());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InFlightLaw {
+    /// By calls that are dropped.
+    Aimd(AimdLaw),
+    /// By their latency.
+    Gradient(GradientLaw),
+}
+
+impl ConcurrencyLaw for InFlightLaw {
+    fn limit(&self) -> u32 {
+        match self {
+            Self::Aimd(law) => law.limit(),
+            Self::Gradient(law) => law.limit(),
+        }
+    }
+
+    fn bounds(&self) -> RangeInclusive<u32> {
+        match self {
+            Self::Aimd(law) => law.bounds(),
+            Self::Gradient(law) => law.bounds(),
+        }
+    }
+
+    fn update(&mut self, window: &ClosedWindow) -> u32 {
+        match self {
+            Self::Aimd(law) => law.update(window),
+            Self::Gradient(law) => law.update(window),
+        }
     }
 }
 
@@ -123,14 +187,17 @@ pub enum FlowOptionsError {
     NothingInFlight,
     /// A call that may take 0 s always takes too long.
     NoTime,
+    /// There are no such windows for a law to go by.
+    Samples(SampleOptionsError),
 }
 
 impl fmt::Display for FlowOptionsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NothingInFlight => "0 calls in flight: there has to be room for at least 1",
-            Self::NoTime => "a time limit of 0 s: it has to be longer",
-        })
+        match self {
+            Self::NothingInFlight => f.write_str("0 calls in flight: there has to be room for at least 1"),
+            Self::NoTime => f.write_str("a time limit of 0 s: it has to be longer"),
+            Self::Samples(error) => error.fmt(f),
+        }
     }
 }
 

@@ -2,9 +2,11 @@
 
 use lock_api::RawMutex;
 use sluicegate_core::{
-    AdjustableBucket, CallLimit, Decision, Denied, Inspection, Limiter, Nanos, Observer, Outcome, PermitObserver,
+    AdaptiveConcurrency, AdjustableBucket, CallLimit, Decision, Denied, Inspection, Limiter, Nanos, Observer, Outcome,
+    PermitObserver,
 };
 
+use super::options::InFlightLaw;
 use crate::grant::Grantor;
 use crate::permits::{QueuedPermits, WaitedPermit};
 use crate::queued::Queued;
@@ -13,6 +15,9 @@ use crate::runtime::Runtime;
 
 /// The bucket of a flow: it can be waited for, and its limit changed.
 pub type FlowBucket<R, M, O = ()> = Queued<AdjustableBucket<(), O>, R, M, Growing>;
+
+/// The places in flight of a flow: they can be waited for, and their number may adapt.
+pub type FlowPlaces<R, M> = QueuedPermits<R, M, Growing, Option<AdaptiveConcurrency<M, InFlightLaw, R>>>;
 
 /// The bucket of a flow as its limiter: asked past those who wait, unless [`WaitOptions::fair`](crate::WaitOptions::fair) says otherwise.
 #[derive(Debug)]

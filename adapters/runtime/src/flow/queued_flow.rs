@@ -7,16 +7,16 @@ use core::task::Poll;
 
 use lock_api::RawMutex;
 use sluicegate_core::{
-    AdjustableBucket, BreakerObserver, CallOutcome, CircuitBreaker, ConcurrencyLimit, Denied, Flow, FlowError,
-    FlowObserver, FlowPermit, FlowRefusal, FlowStage, Inheritance, Limit, Nanos, Observer,
+    AdaptiveConcurrency, AdjustableBucket, BreakerObserver, CallOutcome, CircuitBreaker, ConcurrencyController,
+    ConcurrencyLimit, Denied, Flow, FlowError, FlowObserver, FlowPermit, FlowRefusal, FlowStage, Inheritance, Limit,
+    Nanos, Observer,
 };
 
 use super::answer::{FlowPath, Flowed};
-use super::options::{FlowOptions, FlowOptionsError, WhenEmpty};
-use super::parts::{FlowBucket, FlowLimiter};
+use super::options::{FlowOptions, FlowOptionsError, InFlight, WhenEmpty};
+use super::parts::{FlowBucket, FlowLimiter, FlowPlaces};
 use crate::permits::QueuedPermits;
 use crate::queued::Queued;
-use crate::room::Growing;
 use crate::runtime::Runtime;
 
 /// Who is told of all that happens in a flow: what its bucket decides, what its breaker does, and how calls end.
@@ -27,11 +27,11 @@ pub trait FlowEvents: Observer + BreakerObserver + FlowObserver + Clone {}
 impl<O: Observer + BreakerObserver + FlowObserver + Clone> FlowEvents for O {}
 
 type Breaker<M, O> = Option<CircuitBreaker<M, (), O>>;
-type InFlight<R, M> = Option<QueuedPermits<R, M, Growing>>;
-type Parts<R, M, O> = Flow<FlowLimiter<R, M, O>, R, Breaker<M, O>, InFlight<R, M>, O>;
+type Places<R, M> = Option<FlowPlaces<R, M>>;
+type Parts<R, M, O> = Flow<FlowLimiter<R, M, O>, R, Breaker<M, O>, Places<R, M>, O>;
 
 /// A call that has entered a [`QueuedFlow`].
-pub type QueuedFlowPermit<'f, R, M, O = ()> = FlowPermit<'f, FlowLimiter<R, M, O>, R, Breaker<M, O>, InFlight<R, M>, O>;
+pub type QueuedFlowPermit<'f, R, M, O = ()> = FlowPermit<'f, FlowLimiter<R, M, O>, R, Breaker<M, O>, Places<R, M>, O>;
 
 /// A [`Flow`] whose calls can wait: a bucket whose limit can be changed, a circuit breaker, a limit on calls in flight, a time limit; and what
 /// becomes of a call when the bucket is empty.
@@ -112,9 +112,17 @@ impl<R: Runtime + Clone, M: RawMutex, O: FlowEvents> QueuedFlow<R, M, O> {
         let bucket = Queued::new(bucket, runtime.clone(), options.waiting);
         let breaker =
             options.breaker.map(|policy| CircuitBreaker::with_clock(policy, ()).observed_by(observer.clone()));
-        let in_flight = options
-            .in_flight
-            .map(|calls| QueuedPermits::new(ConcurrencyLimit::new(calls), runtime.clone(), options.waiting));
+        let in_flight = match options.in_flight {
+            None => None,
+            Some(InFlight::Fixed(calls)) => Some(ConcurrencyLimit::new(calls).observed_by(None)),
+            Some(InFlight::Adaptive { samples, law }) => {
+                let window = samples.build().map_err(FlowOptionsError::Samples)?;
+                let controller = ConcurrencyController::new(window, law);
+                let limit = ConcurrencyLimit::new(controller.limit());
+                Some(limit.observed_by(Some(AdaptiveConcurrency::new(controller, runtime.clone()))))
+            }
+        };
+        let in_flight = in_flight.map(|limit| QueuedPermits::new(limit, runtime.clone(), options.waiting));
         let parts = Flow::new(FlowLimiter(bucket), runtime)
             .breaker(breaker)
             .concurrency(in_flight)
@@ -335,7 +343,7 @@ impl<R: Runtime, M: RawMutex, O: FlowEvents> QueuedFlow<R, M, O> {
     }
 
     /// The places in flight, if they are limited, with those who wait for them.
-    pub const fn in_flight(&self) -> Option<&QueuedPermits<R, M, Growing>> {
+    pub const fn in_flight(&self) -> Option<&FlowPlaces<R, M>> {
         self.parts.in_flight().as_ref()
     }
 
