@@ -16,10 +16,13 @@
 
 pub mod adapting;
 pub mod adjustable;
+pub mod breaker;
 pub mod bucket;
+mod circuit;
 mod clocked;
 pub mod counter;
 mod doors;
+pub mod flow;
 pub mod handles;
 pub mod hierarchy;
 mod key_queue;
@@ -37,6 +40,7 @@ mod store;
 pub mod waiting;
 pub mod window;
 
+pub use circuit::{Breaker, Calls, Change as PhaseChange, CoreBreaker, CoreFlow, Still, Told};
 pub use clocked::{
     Clocked, ClockedAdjustable, ClockedAdjustableDebtor, ClockedBucket, ClockedCounter, ClockedDebtor, ClockedHandle,
     ClockedKey, ClockedKeyDebtor, ClockedOverflow, ClockedPacer, ClockedShards, ClockedWindow,

@@ -1,11 +1,11 @@
 //! Locks for stores of keys and for those who wait: the model checker's where it runs, and plain ones elsewhere.
 
-use core::cell::UnsafeCell;
+use core::cell::{Cell, UnsafeCell};
 use core::fmt;
 use core::sync::atomic::Ordering;
 use std::sync::OnceLock;
 
-use crate::shim::{AtomicU64, Mutex, MutexGuard, give_way};
+use crate::shim::{AtomicU64, Mutex, MutexGuard, give_way, thread_local};
 
 /// A lock of many readers or one writer, on the same atomics as everything that is modelled.
 #[derive(Debug)]
@@ -105,6 +105,7 @@ impl Gate {
         let guard = unsafe { core::mem::transmute::<MutexGuard<'_, ()>, MutexGuard<'static, ()>>(guard) };
         // SAFETY: the caller has just locked the mutex.
         unsafe { *self.guard.get() = Some(guard) };
+        HELD.with(|held| held.set(held.get() + 1));
     }
 }
 
@@ -129,6 +130,7 @@ unsafe impl lock_api::RawMutex for ModelMutex {
     unsafe fn unlock(&self) {
         // SAFETY: the caller has locked it.
         let guard = self.gate.get().and_then(|gate| unsafe { (*gate.guard.get()).take() });
+        HELD.with(|held| held.set(held.get() - 1));
         drop(guard);
     }
 }
@@ -167,6 +169,17 @@ unsafe impl lock_api::RawMutex for SteppedMutex {
         unsafe { self.mutex.unlock() };
         self.step.get_or_init(|| AtomicU64::new(0)).load(Ordering::Relaxed);
     }
+}
+
+/// Whether the calling thread has locked a [`ModelMutex`].
+pub(crate) fn holds_a_lock() -> bool {
+    HELD.with(Cell::get) > 0
+}
+
+thread_local! {
+    /// How many the calling thread has locked.
+    #[allow(clippy::missing_const_for_thread_local, reason = "loom's macro knows no constants")]
+    static HELD: Cell<u32> = Cell::new(0);
 }
 
 /// More than there are readers.

@@ -174,6 +174,54 @@ planted! { CompactCounter: CounterFlaws;
     counter_refunds_unchecked: REFUNDS_UNCHECKED in counter::refund_against_refund within 2;
 }
 
+planted! { CompactBreaker: BreakerFlaws;
+    /// The phase is open, and calls pass.
+    breaker_leaves_the_door_open: LEAVES_THE_DOOR_OPEN in breaker::trip_is_seen within 2;
+    /// It is closed by hand and then tripped, and the open door of the first of them is written last.
+    breaker_writes_the_door_late: WRITES_THE_DOOR_LATE in breaker::close_against_trip within 2;
+    /// Somebody sees that it is open, and finds the door open too.
+    breaker_shuts_the_door_late: WRITES_THE_DOOR_LATE in breaker::trip_is_seen within 2;
+    /// It is closed between the look and the trip, and the door says so although it has tripped.
+    breaker_writes_the_door_early: WRITES_THE_DOOR_EARLY in breaker::close_against_trip within 2;
+    /// A call from before the trip fails, and trips what a probe has closed.
+    breaker_counts_late_failures: COUNTS_LATE_RESULTS in breaker::late_failure_against_trip_and_probe within 2;
+    /// A call from before it was closed anew succeeds between two failures.
+    breaker_counts_late_successes: COUNTS_LATE_RESULTS in breaker::late_success_against_failures within 2;
+    /// A probe that was given up fails, and the next ones with it.
+    breaker_counts_late_probes: COUNTS_LATE_RESULTS in breaker::late_failure_of_a_probe within 2;
+    /// Two see the last place.
+    breaker_counts_probes_late: COUNTS_PROBES_LATE in breaker::two_probes_of_three within 2;
+    /// Nobody probes any more.
+    breaker_keeps_dropped_probes: KEEPS_DROPPED_PROBES in breaker::dropped_probe_against_two within 2;
+    /// A probe that was given up makes room for a second one beside the next.
+    breaker_gives_places_to_later: GIVES_PLACES_TO_LATER in breaker::patience_against_drop within 2;
+    /// Two failures both see that it is too much, and it cools down as after the second time.
+    breaker_trips_in_two_steps: TRIPS_IN_TWO_STEPS in breaker::racing_trips within 2;
+    /// A probe that was given up succeeds, and only one of the next two has to.
+    breaker_gives_up_in_the_same_epoch: GIVES_UP_IN_THE_SAME_EPOCH in breaker::late_success_of_a_probe within 2;
+    /// Two saw it closed, and both tell of the trip.
+    breaker_tells_by_an_old_look: TELLS_BY_AN_OLD_LOOK in breaker::racing_trips within 2;
+    /// An observer that asks the breaker for anything would wait for ever.
+    breaker_tells_under_the_lock: TELLS_UNDER_THE_LOCK in breaker::racing_trips within 2;
+}
+
+planted! { CompactFlow: FlowFlaws;
+    /// An open breaker burns tokens.
+    flow_keeps_the_token: KEEPS_THE_TOKEN in flow::trip_against_a_call within 2;
+    /// A call has no token, because one that the breaker refuses has it for an instant.
+    flow_takes_the_token_first: TAKES_THE_TOKEN_FIRST in flow::refused_call_against_the_last_token within 2;
+    /// A call that had no token keeps the only probe's place.
+    flow_keeps_the_probe: KEEPS_THE_PROBE in flow::denied_token_against_denied_token within 2;
+    /// What the breaker refused is in flight for ever.
+    flow_keeps_the_place: KEEPS_THE_PLACE in flow::trip_against_a_call within 2;
+    /// A call that had no token opens the breaker.
+    flow_counts_refusals: COUNTS_REFUSALS in flow::last_token_of_two within 2;
+    /// A call that was cancelled is in flight for ever.
+    flow_keeps_cancelled: KEEPS_CANCELLED in flow::cancel_against_a_call within 2;
+    /// It is told to ask the breaker again, and what it lacks is a token.
+    flow_names_who_was_asked: NAMES_WHO_WAS_ASKED in flow::denied_token_against_denied_token within 2;
+}
+
 planted! { CompactQueue: QueueFlaws;
     /// Each of the two, who gives back and who begins to wait, misses the other: only the memory orders allow that.
     queue_gives_back_unfenced: GIVES_BACK_UNFENCED in waiting::give_back_against_beginning within 2;

@@ -5,9 +5,11 @@
 
 mod adapting;
 mod adjustable;
+mod breaker;
 mod bucket;
 mod clocked;
 mod counter;
+mod flow;
 mod hierarchy;
 mod kept;
 mod key_queue;
@@ -19,9 +21,11 @@ mod window;
 
 pub use adapting::{AdaptingFlaws, CompactAdapting, CompactAdaptingPermit};
 pub use adjustable::{AdjustableFlaws, CompactAdjustable};
+pub use breaker::{BreakerFlaws, CompactBreaker, CompactPassed};
 pub use bucket::{BucketFlaws, CompactBucket};
 pub use clocked::{ClockedFlaws, CompactClocked};
 pub use counter::{CompactCounter, CounterFlaws};
+pub use flow::{CompactEntered, CompactFlow, FlowFlaws};
 pub use hierarchy::{CompactTree, HierarchyFlaws};
 pub use kept::CompactHandle;
 pub use key_queue::{CompactKeys, KeyQueueFlaws};
@@ -37,9 +41,11 @@ pub struct Sound;
 
 impl AdaptingFlaws for Sound {}
 impl AdjustableFlaws for Sound {}
+impl BreakerFlaws for Sound {}
 impl BucketFlaws for Sound {}
 impl ClockedFlaws for Sound {}
 impl CounterFlaws for Sound {}
+impl FlowFlaws for Sound {}
 impl HierarchyFlaws for Sound {}
 impl KeyQueueFlaws for Sound {}
 impl PacerFlaws for Sound {}

@@ -1,0 +1,71 @@
+//! The flow of bucket, circuit breaker and concurrency limit, under racing callers.
+//!
+//! Each body says what it proves. Beside each test: its threads, how many preemptions bound it, and what it costs.
+
+use sluicegate_loom_tests::{Bound, CoreFlow, flow, model};
+
+// COST 2
+#[test]
+fn c14_trip_against_a_call() {
+    model(Bound::preemptions(3), flow::trip_against_a_call::<CoreFlow>);
+}
+
+// COST 3
+#[test]
+fn c14_trip_against_calls() {
+    model(Bound::preemptions(2), flow::trip_against_calls::<CoreFlow>);
+}
+
+// COST 3
+#[test]
+fn c14_failure_against_calls() {
+    model(Bound::preemptions(2), flow::failure_against_calls::<CoreFlow>);
+}
+
+// COST 3
+#[test]
+fn c14_one_probe_of_three_pays() {
+    model(Bound::preemptions(2), flow::one_probe_of_three_pays::<CoreFlow>);
+}
+
+// COST 3
+#[test]
+fn c14_two_probes_of_three_pay() {
+    model(Bound::preemptions(2), flow::two_probes_of_three_pay::<CoreFlow>);
+}
+
+// COST 2
+#[test]
+fn c14_denied_token_against_denied_token() {
+    model(Bound::preemptions(3), flow::denied_token_against_denied_token::<CoreFlow>);
+}
+
+// COST 2
+#[test]
+fn c14_last_token_of_two() {
+    model(Bound::preemptions(3), flow::last_token_of_two::<CoreFlow>);
+}
+
+// COST 2
+#[test]
+fn c14_refused_call_against_the_last_token() {
+    model(Bound::preemptions(3), flow::refused_call_against_the_last_token::<CoreFlow>);
+}
+
+// COST 2
+#[test]
+fn c14_cancel_against_a_call() {
+    model(Bound::preemptions(3), flow::cancel_against_a_call::<CoreFlow>);
+}
+
+// COST 2
+#[test]
+fn c14_cancelled_probe_against_a_call() {
+    model(Bound::preemptions(3), flow::cancelled_probe_against_a_call::<CoreFlow>);
+}
+
+// COST 2
+#[test]
+fn c14_full_against_a_probe() {
+    model(Bound::preemptions(3), flow::full_against_a_probe::<CoreFlow>);
+}
