@@ -142,8 +142,7 @@ pub fn success_against_failure<B: Breaker>() {
     consistent(&*breaker);
 }
 
-/// Both probes succeed at once, while another caller comes: it is closed afterwards, and that one passed as a call of the closed breaker or
-/// not at all.
+/// Both probes succeed while another call fails: it closes, and that call passed after that, as one of the closed breaker, or not at all.
 pub fn success_against_success<B: Breaker>() {
     let breaker = tripped::<B>(2);
     let probe = pass(&*breaker, COOLED);

@@ -147,7 +147,7 @@ pub fn cancelled_probe_against_a_call<C: Calls>() {
     paid(&*flow, 3, [true, true]);
 }
 
-/// Who is refused for want of a place in flight, against the last probe that closes the breaker: it pays nothing, and keeps no probe's
+/// A call against the probe that has the only place in flight and fails: it is refused, pays nothing, and keeps no
 /// place.
 pub fn full_against_a_probe<C: Calls>() {
     let flow = C::new(3, 1, 1);
