@@ -154,6 +154,18 @@ fn c14_a_probe_that_never_comes_back_shuts_nobody_out_for_ever() {
 }
 
 #[test]
+fn c14_patience_begins_with_the_first_probe_that_is_not_forgotten() {
+    let mut state = BreakerState::new(twice());
+    state.trip(seconds(0));
+    let forgotten = state.try_call(seconds(5)).unwrap();
+    state.forget(forgotten);
+    let _out = [state.try_call(seconds(34)).unwrap(), state.try_call(seconds(34)).unwrap()];
+    assert_eq!(state.try_call(seconds(35)), Err(Denied::CircuitOpen { retry_after: None }));
+    assert!(state.try_call(seconds(63)).is_err());
+    assert!(state.try_call(seconds(64)).is_ok());
+}
+
+#[test]
 fn c14_slow_calls_trip_and_a_slow_probe_fails() {
     let options = BreakerOptions::new().any_failure_share().minimum_calls(4);
     let policy = options.slow_calls(Duration::from_millis(100), Share::HALF).probes(1).build().unwrap();
