@@ -97,6 +97,7 @@ mod sliding_counter;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 mod sliding_log;
 mod sync;
+mod telemetry;
 mod text;
 mod token_bucket;
 #[cfg(any(feature = "alloc", feature = "heapless"))]
@@ -148,6 +149,10 @@ pub use sliding_log::{Run, Runs, SlidingLog};
 #[cfg(all(sluicegate_loom, feature = "loom"))]
 #[doc(hidden)]
 pub use sync::ModelAtomicU64;
+pub use telemetry::{
+    Alert, AlertChange, AlertChanges, AlertOptions, AlertOptionsError, AlertPolicy, AlertValue, Alerts,
+    CounterSnapshot, Counters,
+};
 pub use text::ParseError;
 pub use token_bucket::{BucketCell, BucketState, BucketStep, Debit, Inheritance, TokenBucket};
 #[cfg(any(feature = "alloc", feature = "heapless"))]

@@ -71,6 +71,55 @@ pub trait Observer {
 
 impl Observer for () {}
 
+/// Both are told, the first one first. Nest pairs for more.
+///
+/// ```
+/// use sluicegate_core::{Counters, ManualClock, TokenBucket, quota};
+/// let bucket = TokenBucket::with_clock(quota!("2/1s"), ManualClock::new());
+/// let bucket = bucket.observed_by((Counters::new(quota!("2/1s")), Counters::without_fill()));
+/// bucket.try_acquire(1)?;
+/// let (first, second) = bucket.observer();
+/// assert_eq!((first.snapshot().admitted, second.snapshot().admitted), (1, 1));
+/// # Ok::<(), sluicegate_core::Denied>(())
+/// ```
+impl<A: Observer, B: Observer> Observer for (A, B) {
+    #[inline]
+    fn admitted(&self, now: Nanos, cost: u64, admitted: &Admitted) {
+        self.0.admitted(now, cost, admitted);
+        self.1.admitted(now, cost, admitted);
+    }
+
+    #[inline]
+    fn denied(&self, now: Nanos, cost: u64, denied: &Denied) {
+        self.0.denied(now, cost, denied);
+        self.1.denied(now, cost, denied);
+    }
+
+    #[inline]
+    fn refunded(&self, cost: u64) {
+        self.0.refunded(cost);
+        self.1.refunded(cost);
+    }
+
+    #[inline]
+    fn debited(&self, now: Nanos, debit: &Debit) {
+        self.0.debited(now, debit);
+        self.1.debited(now, debit);
+    }
+
+    #[inline]
+    fn settled(&self, now: Nanos, held: u64, debit: &Debit) {
+        self.0.settled(now, held, debit);
+        self.1.settled(now, held, debit);
+    }
+
+    #[inline]
+    fn adjusted(&self, now: Nanos, from: Limit, to: Limit) {
+        self.0.adjusted(now, from, to);
+        self.1.adjusted(now, from, to);
+    }
+}
+
 /// Whoever points to an observer is one.
 macro_rules! points_to_observer {
     ($pointer:ty) => {

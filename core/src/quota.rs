@@ -2,12 +2,14 @@
 
 use core::fmt;
 use core::str::FromStr;
+use core::time::Duration;
 
-use crate::Rate;
 use crate::arithmetic::greatest_common_divisor;
+use crate::nanos::nanos_to_duration;
 use crate::rate::{PER_DAY, PER_HOUR, PER_MINUTE, PER_SECOND, QuotaError};
 use crate::text::{self, ParseError};
 use crate::token_bucket::Grid;
+use crate::{Rate, Share};
 
 /// How much may pass: a [`Rate`] and a capacity, the burst; and how far costs known only afterwards may overdraw it.
 ///
@@ -125,7 +127,7 @@ impl Quota {
         Self::per(tokens, PER_DAY)
     }
 
-    const fn per(tokens: u64, period: core::time::Duration) -> Result<Self, QuotaError> {
+    const fn per(tokens: u64, period: Duration) -> Result<Self, QuotaError> {
         match Rate::new(tokens, period) {
             Ok(rate) => Self::new(rate),
             Err(error) => Err(error),
@@ -182,6 +184,36 @@ impl Quota {
     #[inline]
     pub const fn debt(self) -> u64 {
         self.debt
+    }
+
+    /// How long an empty bucket that owes nothing takes to be full, if nobody takes anything meanwhile: capacity / rate, rounded up to a
+    /// nanosecond; [`Duration::MAX`] where it is longer than that.
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use sluicegate_core::{Share, quota};
+    ///
+    /// const API: sluicegate_core::Quota = quota!("100/1s burst 500");
+    /// const RECOVERY: Duration = API.recovery_time();
+    /// assert_eq!(RECOVERY, Duration::from_secs(5));
+    /// assert_eq!(API.recovery_time_to(Share::HALF), Duration::from_millis(2_500));
+    /// ```
+    pub const fn recovery_time(self) -> Duration {
+        self.recovery_time_to(Share::ALL)
+    }
+
+    /// How long an empty bucket that owes nothing takes until it holds this share of its capacity, as
+    /// [`recovery_time`](Self::recovery_time).
+    ///
+    /// Fractions of tokens count: a share that is no whole number of tokens shows in an [`Inspection`](crate::Inspection) with the next one.
+    pub const fn recovery_time_to(self, share: Share) -> Duration {
+        const ALL: u128 = Share::ALL.as_parts_per_million() as u128;
+        let (parts, tokens) = (share.as_parts_per_million() as u128, self.rate.tokens() as u128);
+        // capacity * period / tokens * parts / ALL, rounded once: what is left of each division goes on to the next.
+        let (nanos, rest) = divided(self.capacity as u128 * self.rate.period_nanos() as u128, tokens);
+        let (whole, nanos) = divided(nanos, ALL);
+        let last = (nanos * tokens + rest) * parts;
+        nanos_to_duration(whole * parts + last.div_ceil(tokens * ALL))
     }
 }
 
@@ -304,6 +336,11 @@ impl fmt::Debug for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Limit({self})")
     }
+}
+
+/// How often `b` goes into `a`, and what is left.
+const fn divided(a: u128, b: u128) -> (u128, u128) {
+    (a / b, a % b)
 }
 
 /// `a` and `b` without their common factors.

@@ -273,6 +273,21 @@ pub trait BreakerObserver {
 
 impl BreakerObserver for () {}
 
+/// Both are told, the first one first. Nest pairs for more.
+impl<A: BreakerObserver, B: BreakerObserver> BreakerObserver for (A, B) {
+    #[inline]
+    fn changed(&self, now: Nanos, from: BreakerPhase, to: BreakerPhase) {
+        self.0.changed(now, from, to);
+        self.1.changed(now, from, to);
+    }
+
+    #[inline]
+    fn refused(&self, now: Nanos, denied: &Denied) {
+        self.0.refused(now, denied);
+        self.1.refused(now, denied);
+    }
+}
+
 /// Whoever points to an observer is one.
 macro_rules! points_to_observer {
     ($pointer:ty) => {
