@@ -14,6 +14,9 @@ done
 for package in tokio async-std smol embassy conformance; do
     cargo clippy --quiet -p "sluicegate-$package" --all-targets --all-features -- -D warnings
 done
+for features in "" metrics tracing metrics,tracing; do
+    cargo clippy --quiet -p sluicegate-telemetry --features "$features" --all-targets -- -D warnings
+done
 cargo clippy --quiet -p sluicegate-threads --all-features --all-targets -- -D warnings
 # The same code over loom's atomics.
 RUSTFLAGS="--cfg sluicegate_loom" \

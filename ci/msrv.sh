@@ -63,4 +63,5 @@ $check -p sluicegate-runtime --features keyed,futures
 for package in tokio async-std smol; do $check -p "sluicegate-$package"; done
 $check -p sluicegate-threads --no-default-features
 $check -p sluicegate-threads --all-features
+$check -p sluicegate-telemetry --all-features
 $check -p sluicegate

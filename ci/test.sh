@@ -32,6 +32,8 @@ try -p sluicegate-tokio
 try -p sluicegate-tokio --all-features
 try -p sluicegate-smol --all-features
 try -p sluicegate-async-std --all-features
+try -p sluicegate-telemetry
+try -p sluicegate-telemetry --all-features
 # One suite of promises about waiting, on every executor.
 try -p sluicegate-conformance
 try -p sluicegate
