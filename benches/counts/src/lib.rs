@@ -12,8 +12,9 @@ use core::hint::black_box;
 
 use parking_lot::{RawMutex, RawRwLock};
 use sluicegate_threads::sluicegate_core::{
-    AdjustableBucket, BreakerOptions, CallOutcome, CircuitBreaker, ConcurrencyLimit, Flow, Hierarchy, KeyHandle,
-    KeyedTokenBucket, LeakyBucket, Level, Pacing, ShardedWindow, SlidingCounter, SlidingLog, TokenBucket, WindowLimit,
+    AdjustableBucket, Admitted, BreakerOptions, BucketCell, BucketStep, CallOutcome, CircuitBreaker, ConcurrencyLimit,
+    Counters, Decision, Denied, Flow, Hierarchy, KeyHandle, KeyedTokenBucket, LeakyBucket, Level, Pacing, Remaining,
+    ShardedWindow, SlidingCounter, SlidingLog, TokenBucket, WindowLimit,
 };
 use sluicegate_threads::{FixedShard, Limit, ManualClock, Nanos, Rate, Shard, quota};
 use sluicegate_tokio::{Growing, Queued, TokioRuntime, WaitOptions, WithClock};
@@ -25,7 +26,7 @@ pub type Run = Box<dyn FnMut(u64)>;
 pub type Path = (&'static str, fn() -> Run);
 
 /// All paths.
-pub const PATHS: [Path; 29] = [
+pub const PATHS: [Path; 33] = [
     ("token bucket, admitted", || {
         let bucket = TokenBucket::with_clock(quota!("1000/1s"), ManualClock::new());
         later(move |now| bucket.try_acquire_at(now, 1).is_ok(), true)
@@ -42,6 +43,24 @@ pub const PATHS: [Path; 29] = [
     }),
     ("token bucket, off", || {
         let bucket = TokenBucket::with_clock(black_box(Limit::Unlimited), ManualClock::new());
+        later(move |now| bucket.try_acquire_at(now, 1).is_ok(), true)
+    }),
+    ("token bucket, admitted, no observer in it", || {
+        let bucket = Bare::new(quota!("1000/1s"));
+        later(move |now| bucket.try_acquire_at(now, 1).is_ok(), true)
+    }),
+    ("token bucket, denied, no observer in it", || {
+        let bucket = Bare::new(quota!("1/1h burst 2"));
+        let _ = bucket.try_acquire_at(Nanos::ZERO, 2);
+        later(move |now| bucket.try_acquire_at(now, 1).is_ok(), false)
+    }),
+    ("token bucket, admitted, two empty observers", || {
+        let bucket = TokenBucket::with_clock(quota!("1000/1s"), ManualClock::new()).observed_by(((), ()));
+        later(move |now| bucket.try_acquire_at(now, 1).is_ok(), true)
+    }),
+    ("token bucket, admitted, counted", || {
+        let counters = Counters::new(quota!("1000/1s"));
+        let bucket = TokenBucket::with_clock(quota!("1000/1s"), ManualClock::new()).observed_by(counters);
         later(move |now| bucket.try_acquire_at(now, 1).is_ok(), true)
     }),
     ("token bucket, inexact rate, admitted", || {
@@ -184,6 +203,39 @@ fn later(mut call: impl FnMut(Nanos) -> bool + 'static, expected: bool) -> Run {
             assert_eq!(black_box(call(Nanos::new(black_box(now)))), expected);
         }
     })
+}
+
+/// The token bucket as it would be if there were no observers: what the one with an empty observer is compared with.
+struct Bare {
+    rule: Rule,
+    cell: BucketCell,
+}
+
+enum Rule {
+    Unlimited,
+    DenyAll,
+    Step(BucketStep),
+}
+
+impl Bare {
+    fn new(limit: impl Into<Limit>) -> Self {
+        // Not known to the compiler, as that of a bucket made in another crate.
+        let rule = match black_box(limit.into()) {
+            Limit::Unlimited => Rule::Unlimited,
+            Limit::DenyAll => Rule::DenyAll,
+            Limit::Quota(quota) => Rule::Step(BucketStep::new(quota)),
+        };
+        Self { rule, cell: BucketCell::new() }
+    }
+
+    #[inline(always)]
+    fn try_acquire_at(&self, now: Nanos, cost: u64) -> Decision {
+        match &self.rule {
+            Rule::Step(step) => self.cell.try_acquire(step, now, cost),
+            Rule::Unlimited => Ok(Admitted::new(Remaining::Unlimited, now)),
+            Rule::DenyAll => Err(Denied::Closed),
+        }
+    }
 }
 
 type Keyed = KeyedTokenBucket<u64, RawRwLock, BuildHasherDefault<Multiply>, ManualClock>;
