@@ -37,6 +37,7 @@ mod queue;
 pub mod scripts;
 mod shim;
 mod store;
+pub mod tally;
 pub mod waiting;
 pub mod window;
 

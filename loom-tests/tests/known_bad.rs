@@ -50,6 +50,13 @@ planted! { CompactBucket: BucketFlaws;
     bucket_refunds_above_capacity: REFUNDS_ABOVE_CAPACITY in bucket::refund_never_above_capacity within 2;
 }
 
+planted! { CompactTally: TallyFlaws;
+    /// Two see that a burst is over, and it counts as another beginning.
+    tally_counts_twice: COUNTS_TWICE in tally::burst_seen_by_two within 2;
+    /// Two read the same sum, both store what they make of it.
+    tally_stores_back: STORES_BACK in tally::costs_of_two within 2;
+}
+
 planted! { CompactClocked: ClockedFlaws;
     /// Others took at a later reading what came until then; by the old one it is missing.
     clocked_denies_by_an_old_reading: DENIES_BY_AN_OLD_READING in own_clock::overtaken_at_a_later_reading within 2;

@@ -17,6 +17,7 @@ mod keyed;
 mod pacer;
 mod permits;
 mod queue;
+mod tally;
 mod window;
 
 pub use adapting::{AdaptingFlaws, CompactAdapting, CompactAdaptingPermit};
@@ -33,6 +34,7 @@ pub use keyed::{CompactStore, StoreFlaws};
 pub use pacer::{CompactPacer, PacerFlaws, Slot};
 pub use permits::{CompactPermits, PermitFlaws};
 pub use queue::{CompactQueue, QueueFlaws};
+pub use tally::{CompactTally, TallyFlaws};
 pub use window::{CompactWindow, WindowFlaws};
 
 /// No bug.
@@ -52,4 +54,5 @@ impl PacerFlaws for Sound {}
 impl PermitFlaws for Sound {}
 impl QueueFlaws for Sound {}
 impl StoreFlaws for Sound {}
+impl TallyFlaws for Sound {}
 impl WindowFlaws for Sound {}
