@@ -4,12 +4,13 @@ use core::cell::Cell;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use sluicegate_core::{
-    AdjustError, AdjustableBucket, Admitted, AimdLaw, BucketCell, BucketState, BucketStep, CachePadded, ClosedWindow,
-    ConcurrencyController, ConcurrencyLimit, CounterShard, Debit, Denied, DeniedBy, Departure, DuplicateLevel,
-    FixedShard, GradientLaw, HashedShard, Hierarchy, Holding, Inheritance, Inspection, LeakyBucket, LeakyBucketState,
-    LeakyBucketStep, Level, Limit, Limiter, ManualClock, Nanos, Pacing, ParseError, Permit, Quota, QuotaError, Rate,
-    Remaining, Reservation, SampleWindow, Shard, ShardedWindow, SlidingCounter, SlidingCounterCell,
-    SlidingCounterState, SlidingCounterStep, TokenBucket, WindowLimit, WindowState, WindowStep,
+    AdjustError, AdjustableBucket, Admitted, AimdLaw, AlertChanges, AlertPolicy, Alerts, BucketCell, BucketState,
+    BucketStep, CachePadded, ClosedWindow, ConcurrencyController, ConcurrencyLimit, CounterShard, CounterSnapshot,
+    Counters, Debit, Denied, DeniedBy, Departure, DuplicateLevel, FixedShard, GradientLaw, HashedShard, Hierarchy,
+    Holding, Inheritance, Inspection, LeakyBucket, LeakyBucketState, LeakyBucketStep, Level, Limit, Limiter,
+    ManualClock, Nanos, Pacing, ParseError, Permit, Quota, QuotaError, Rate, Remaining, Reservation, SampleWindow,
+    Shard, ShardedWindow, SlidingCounter, SlidingCounterCell, SlidingCounterState, SlidingCounterStep, TokenBucket,
+    WindowLimit, WindowState, WindowStep,
 };
 
 /// Tells whether a type has a trait: the inherent constant wins where its bound holds, the trait's answers otherwise.
@@ -55,6 +56,9 @@ fn what_may_cross_threads() {
         Adjustable<ManualClock, Cell<u64>>:     true  false true  true  false;
         AdjustError:                            true  true  true  true  true;
         AimdLaw:                                true  true  true  true  true;
+        AlertChanges:                           true  true  true  true  true;
+        AlertPolicy:                            true  true  true  true  true;
+        Alerts:                                 true  true  true  true  true;
         BucketCell:                             true  true  true  true  true;
         BucketState:                            true  true  true  true  true;
         BucketStep:                             true  true  true  true  true;
@@ -66,6 +70,8 @@ fn what_may_cross_threads() {
         ConcurrencyLimit:                       true  true  true  true  true;
         ConcurrencyLimit<Cell<u64>>:            true  false true  true  false;
         CounterShard:                           true  true  true  true  true;
+        Counters:                               true  true  true  true  true;
+        CounterSnapshot:                        true  true  true  true  true;
         Debit:                                  true  true  true  true  true;
         Denied:                                 true  true  true  true  true;
         Departure:                              true  true  true  true  true;

@@ -171,12 +171,14 @@ fn c16_metrics_are_looked_up_once_and_told_by_any_thread() {
     assert_eq!(samples["sluicegate_requests_total{limiter=\"api\",outcome=\"admitted\"}"], 1_000.0);
     assert_eq!(samples["sluicegate_requests_total{limiter=\"api\",outcome=\"denied\"}"], 1_100.0);
 
-    // Each metric that there is has a description.
-    let names = with_local_recorder(&counting, || {
-        let _ = (MetricsBreakerObserver::new("db"), MetricsAlerts::new("api"));
-        let text = counting.recorder.handle().render();
-        text.lines().filter(|line| line.starts_with("# HELP")).count()
-    });
-    assert_eq!(names, counting.described.load(Ordering::Relaxed));
-    assert_eq!(names, 10);
+    // Each metric that there is has a description, and a row in the README.
+    let _ = with_local_recorder(&counting, || (MetricsBreakerObserver::new("db"), MetricsAlerts::new("api")));
+    let text = counting.recorder.handle().render();
+    let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
+    for (name, kind) in types.clone() {
+        assert!(text.contains(&format!("# HELP {name} ")), "{name}");
+        let row = format!("| `{name}` | {kind} |");
+        assert!(include_str!("../README.md").contains(&row), "{row}");
+    }
+    assert_eq!((types.count(), counting.described.load(Ordering::Relaxed)), (10, 10));
 }
