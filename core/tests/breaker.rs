@@ -123,7 +123,7 @@ fn c14_a_probe_that_comes_to_nothing_gives_its_place_back() {
     }
     let second = breaker.try_call().unwrap();
     assert!(breaker.try_call().is_err());
-    let panicking = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+    let panicking = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| {
         let _second = second;
         panic!("in the call");
     }));

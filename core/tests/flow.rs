@@ -217,7 +217,7 @@ fn c14_a_future_that_is_cancelled_gives_its_places_back_and_one_that_panics_fail
     let parts = Told::default();
     let flow = told(&parts);
     for _ in 0..2 {
-        let mut call = std::boxed::Box::pin(
+        let mut call = Box::pin(
             flow.call_async(1, || async { if true { panic!("in the future") } else { Ok::<(), ()>(()) } }),
         );
         assert!(catch_unwind(AssertUnwindSafe(|| polled(call.as_mut()))).is_err());

@@ -123,6 +123,7 @@ macro_rules! suite {
             c15_a_restart_that_panics_is_tried_again_in_time
             c15_dropping_the_registry_ends_everything_it_started
             c15_flows_are_made_and_removed_at_run_time
+            c16_alerts_of_a_flow_are_raised_and_cleared
             c17_a_flow_has_so_many_in_flight_and_goes_in_order
             c17_a_permit_that_nobody_fetches_goes_to_the_next
             c17_a_timeout_ends_the_wait_for_a_permit

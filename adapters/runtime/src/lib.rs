@@ -94,7 +94,9 @@ pub use permits::{AcquirePermit, QueuedPermits, Released, WaitedPermit};
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 pub use queued::Queued;
 #[cfg(feature = "alloc")]
-pub use registry::{AddFlowError, FlowPlan, FlowRegistry, Measure, OnRestart, RegistryObserver, UnknownFlow};
+pub use registry::{
+    AddFlowError, FlowPlan, FlowRegistry, Measure, OnRestart, RegisteredFlow, RegistryObserver, UnknownFlow, Watched,
+};
 #[cfg(any(feature = "alloc", feature = "heapless"))]
 pub use reserve::{Reserve, Reserves, Reserving, WaitedReservation};
 #[cfg(feature = "heapless")]

@@ -204,10 +204,7 @@ impl<L: Limiter, C: Clock, B: CallBreaker, P: CallLimit, O: FlowObserver> Flow<L
         place: P::InFlight<'f>,
         take: impl FnOnce(&'f L) -> Result<(), Denied>,
     ) -> Result<FlowPermit<'f, L, C, B, P, O>, FlowRefusal> {
-        self.enter_parts(now, place, take).map_err(|refusal| {
-            self.observer.call_refused(now, cost, &refusal);
-            refusal
-        })
+        self.enter_parts(now, place, take).inspect_err(|refusal| self.observer.call_refused(now, cost, refusal))
     }
 
     #[inline]

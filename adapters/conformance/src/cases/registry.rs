@@ -6,9 +6,9 @@ use core::time::Duration;
 
 use parking_lot::Mutex;
 use sluicegate_runtime::{
-    Adapted, AdaptiveOptions, AdaptivePolicy, AddFlowError, CallOutcome, Clock, Denied, ErrorRule, FlowError,
-    FlowOptions, FlowPlan, FlowRefusal, FlowRegistry, FlowStage, Inheritance, Limit, Load, LoadRule, Nanos, OnRestart,
-    Quota, RegistryObserver, Signals, UnknownFlow, WhenEmpty, quota,
+    Adapted, AdaptiveOptions, AdaptivePolicy, AddFlowError, AlertChange, AlertPolicy, CallOutcome, Clock, Denied,
+    ErrorRule, FlowError, FlowOptions, FlowPlan, FlowRefusal, FlowRegistry, FlowStage, Inheritance, Limit, Load,
+    LoadRule, Nanos, OnRestart, Quota, RegisteredFlow, RegistryObserver, Signals, UnknownFlow, WhenEmpty, quota,
 };
 
 use crate::executor::{AS_TOLD, Executor};
@@ -40,6 +40,10 @@ impl RegistryObserver for Told {
 
     fn adapted(&self, id: &str, _now: Nanos, _adapted: &Adapted, quota: Quota) {
         self.0.lock().push(format!("adapted {id} to {quota}"));
+    }
+
+    fn alerted(&self, id: &str, _now: Nanos, change: &AlertChange) {
+        self.0.lock().push(format!("{id}: {change}"));
     }
 
     fn restarted(&self, id: &str, _now: Nanos, how: OnRestart) {
@@ -138,9 +142,8 @@ pub async fn c15_a_crashed_one_restarts_alone_with_its_last_configuration<E: Exe
         let flow = registry.add("breaks", plan(quota!("60/1h")), measure).expect("a flow");
         let other = registry.add("other", plan(quota!("60/1h")), nothing).expect("a flow");
         registry.configure("breaks", quota!("80/1h"), Inheritance::Level).expect("it is there");
-        let level = |flow: &sluicegate_runtime::QueuedFlow<E::Runtime, E::Lock>| {
-            flow.bucket().limiter().inspect_at(flow.runtime().now()).level
-        };
+        let level =
+            |flow: &RegisteredFlow<E::Runtime, E::Lock>| flow.bucket().limiter().inspect_at(flow.runtime().now()).level;
         let judge = |_: &Result<(), ()>| CallOutcome::Overloaded;
         for flow in [&flow, &other] {
             assert!(flow.call_judged(30, judge, || async { Ok::<_, ()>(()) }).await.is_ok());
@@ -171,6 +174,39 @@ pub async fn c15_a_crashed_one_restarts_alone_with_its_last_configuration<E: Exe
         pass::<E>(&runtime, Duration::from_secs(6)).await;
         assert_eq!(restarts(&told), 2);
     }
+}
+
+/// Raised by what its bucket has counted, and cleared once that is over; a restart in between forgets neither.
+pub async fn c16_alerts_of_a_flow_are_raised_and_cleared<E: Executor>(runtime: E::Runtime) {
+    let told = Arc::new(Told::default());
+    let registry: Registry<E, _> = FlowRegistry::observed_by(runtime.clone(), Arc::clone(&told));
+    let turns = Arc::new(AtomicU64::new(0));
+    let measure = {
+        let turns = Arc::clone(&turns);
+        move |_now| {
+            if turns.fetch_add(1, Ordering::SeqCst) == 2 {
+                std::panic::panic_any(AS_TOLD);
+            }
+            Signals::default()
+        }
+    };
+    let plan = FlowPlan::new(FlowOptions::new(quota!("1/1s burst 20"))).alerts(AlertPolicy::default());
+    let plan = plan.on_restart(OnRestart::Restore);
+    let flow = registry.add("search", plan, measure).expect("a flow");
+    assert!(registry.counted("search").is_ok_and(|counted| counted.is_some_and(|counted| counted.requests() == 0)));
+    pass::<E>(&runtime, Duration::from_secs(6)).await;
+    for _ in 0..30 {
+        let _ = flow.call(1, || async { Ok::<_, ()>(()) }).await;
+    }
+    pass::<E>(&runtime, Duration::from_secs(120)).await;
+    let counted = registry.counted("search").expect("it is there").expect("it counts");
+    assert_eq!((counted.admitted, counted.denied), (20, 10));
+    let told: Vec<_> = told.0.lock().iter().filter(|line| line.starts_with("search:")).cloned().collect();
+    let raised = ["search: rejections raised: 33.3333 %, limit 5 %"];
+    assert_eq!(told[..1], raised);
+    let cleared = |alert: &str| told.iter().any(|line| line.starts_with(&format!("search: {alert} cleared")));
+    assert!(cleared("rejections"), "{told:?}");
+    assert_eq!(told.iter().filter(|line| line.contains("raised")).count(), told.len() / 2, "{told:?}");
 }
 
 /// Observers that panic in a restart do not make it spin: it is tried again at the time of the next evaluation.

@@ -5,14 +5,15 @@ use alloc::sync::Arc;
 use lock_api::{Mutex, RawMutex};
 use sluicegate_core::{Adapted, AdaptivePolicy, Inheritance, Limit, Quota};
 
+use super::flows::RegisteredFlow;
 use super::plan::FlowPlan;
 use super::stop::Stop;
-use crate::flow::{FlowEvents, QueuedFlow};
+use crate::flow::FlowEvents;
 use crate::runtime::Runtime;
 
 pub(super) struct Entry<R: Runtime, M: RawMutex, O: FlowEvents> {
     pub(super) id: Arc<str>,
-    pub(super) flow: Arc<QueuedFlow<R, M, O>>,
+    pub(super) flow: Arc<RegisteredFlow<R, M, O>>,
     pub(super) stop: Stop<M>,
     settings: Mutex<M, Settings>,
 }
@@ -38,7 +39,7 @@ impl Settings {
 }
 
 impl<R: Runtime, M: RawMutex, O: FlowEvents> Entry<R, M, O> {
-    pub(super) fn new(id: Arc<str>, flow: Arc<QueuedFlow<R, M, O>>, plan: FlowPlan) -> Self {
+    pub(super) fn new(id: Arc<str>, flow: Arc<RegisteredFlow<R, M, O>>, plan: FlowPlan) -> Self {
         let policy = plan.adaptive.clone();
         Self { id, flow, stop: Stop::new(), settings: Mutex::new(Settings { plan, policy, version: 0 }) }
     }

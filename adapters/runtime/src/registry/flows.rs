@@ -8,18 +8,25 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use lock_api::{Mutex, RawMutex};
-use sluicegate_core::{Adapted, Inheritance, Limit};
+use sluicegate_core::{Adapted, Alerts, CounterSnapshot, Counters, Inheritance, Limit};
 
 use super::entry::Entry;
 use super::observer::RegistryObserver;
 use super::plan::{FlowPlan, Measure};
 use super::supervisor::Supervisor;
+use super::watch::Watched;
 use crate::flow::{FlowEvents, FlowOptionsError, QueuedFlow};
 use crate::runtime::Spawn;
 
+/// A flow of a registry: a [`QueuedFlow`] that counts besides, where it has alerts.
+pub type RegisteredFlow<R, M, O = ()> = QueuedFlow<R, M, Watched<O>>;
+
+/// The flows of a registry, by their names.
+type Entries<R, M, O> = BTreeMap<Arc<str>, Arc<Entry<R, M, O>>>;
+
 /// Flows by their names, made and removed at run time.
 ///
-/// A flow that adapts has a task of its own, which evaluates its policy, and puts in force what comes of it.
+/// A flow that adapts or has alerts has a task of its own, which evaluates its policies, and puts in force what comes of them.
 ///
 /// # Guarantees
 ///
@@ -35,7 +42,7 @@ use crate::runtime::Spawn;
 ///
 /// # Complexity
 ///
-/// Adding, finding and removing is O(log n), under a lock; whoever keeps the flow pays none of it. Each flow that adapts has one timer.
+/// Adding, finding and removing is O(log n), under a lock; whoever keeps the flow pays none of it. Each flow that adapts or has alerts has one timer.
 ///
 /// `E` is told what becomes of flows, `O` what happens in them.
 ///
@@ -75,7 +82,7 @@ where
     O: FlowEvents + Send + Sync + 'static,
     E: RegistryObserver + Clone + Send + Sync + 'static,
 {
-    flows: Mutex<M, BTreeMap<Arc<str>, Arc<Entry<R, M, O>>>>,
+    flows: Mutex<M, Entries<R, M, O>>,
     runtime: R,
     observer: E,
 }
@@ -126,10 +133,12 @@ where
         plan: FlowPlan,
         measure: impl Measure,
         events: O,
-    ) -> Result<Arc<QueuedFlow<R, M, O>>, AddFlowError> {
-        let flow = QueuedFlow::observed_by(plan.flow, self.runtime.clone(), events).map_err(AddFlowError::Options)?;
+    ) -> Result<Arc<RegisteredFlow<R, M, O>>, AddFlowError> {
+        let counters = plan.alerts.map(|_| Arc::new(Counters::new(plan.flow.limit)));
+        let flow = QueuedFlow::observed_by(plan.flow, self.runtime.clone(), Watched::new(counters, events))
+            .map_err(AddFlowError::Options)?;
         let (id, flow): (Arc<str>, _) = (id.into(), Arc::new(flow));
-        let every = plan.adaptive.as_ref().map(|policy| policy.every());
+        let (every, alerts) = (plan.every(), plan.alerts.map(Alerts::new));
         let entry = Arc::new(Entry::new(Arc::clone(&id), Arc::clone(&flow), plan));
         {
             let mut flows = self.flows.lock();
@@ -140,7 +149,7 @@ where
         }
         self.observer.added(&id);
         if let Some(every) = every {
-            Supervisor::start(entry, self.observer.clone(), Box::new(measure), every);
+            Supervisor::start(entry, self.observer.clone(), Box::new(measure), alerts, every);
         }
         Ok(flow)
     }
@@ -149,7 +158,7 @@ where
     ///
     /// # Errors
     /// [`UnknownFlow`], where there is none of this name.
-    pub fn remove(&self, id: &str) -> Result<Arc<QueuedFlow<R, M, O>>, UnknownFlow> {
+    pub fn remove(&self, id: &str) -> Result<Arc<RegisteredFlow<R, M, O>>, UnknownFlow> {
         let removed = self.flows.lock().remove(id);
         let entry = removed.ok_or_else(|| UnknownFlow { id: id.into() })?;
         self.end(&entry);
@@ -166,7 +175,7 @@ where
     ///
     /// # Errors
     /// [`UnknownFlow`], where there is none.
-    pub fn find(&self, id: &str) -> Result<Arc<QueuedFlow<R, M, O>>, UnknownFlow> {
+    pub fn find(&self, id: &str) -> Result<Arc<RegisteredFlow<R, M, O>>, UnknownFlow> {
         self.entry(id).map(|entry| Arc::clone(&entry.flow))
     }
 
@@ -185,6 +194,14 @@ where
     /// [`UnknownFlow`], where there is none of this name.
     pub fn adapted(&self, id: &str) -> Result<Option<Adapted>, UnknownFlow> {
         Ok(self.entry(id)?.adapted())
+    }
+
+    /// What a flow's bucket has decided so far; `None` where it has no alerts, and nothing is counted.
+    ///
+    /// # Errors
+    /// [`UnknownFlow`], where there is none of this name.
+    pub fn counted(&self, id: &str) -> Result<Option<CounterSnapshot>, UnknownFlow> {
+        Ok(self.entry(id)?.flow.observer().counters().map(Counters::snapshot))
     }
 
     /// The names of all flows, in order.
@@ -207,7 +224,12 @@ where
     ///
     /// # Errors
     /// As `add_observed`.
-    pub fn add(&self, id: &str, plan: FlowPlan, measure: impl Measure) -> Result<Arc<QueuedFlow<R, M>>, AddFlowError> {
+    pub fn add(
+        &self,
+        id: &str,
+        plan: FlowPlan,
+        measure: impl Measure,
+    ) -> Result<Arc<RegisteredFlow<R, M>>, AddFlowError> {
         self.add_observed(id, plan, measure, ())
     }
 }

@@ -6,7 +6,9 @@ mod observer;
 mod plan;
 mod stop;
 mod supervisor;
+mod watch;
 
-pub use flows::{AddFlowError, FlowRegistry, UnknownFlow};
+pub use flows::{AddFlowError, FlowRegistry, RegisteredFlow, UnknownFlow};
 pub use observer::RegistryObserver;
 pub use plan::{FlowPlan, Measure, OnRestart};
+pub use watch::Watched;

@@ -1,12 +1,12 @@
 //! Being told what becomes of flows.
 
-use sluicegate_core::{Adapted, Nanos, Quota};
+use sluicegate_core::{Adapted, AlertChange, Nanos, Quota};
 
 use super::plan::OnRestart;
 
 /// Is told what a registry does with its flows, with no lock held. `()` is the observer that does nothing.
 ///
-/// `adapted` and `restarted` are called in the flow's own task. A panic there restarts that task.
+/// `adapted`, `alerted` and `restarted` are called in the flow's own task. A panic there restarts that task.
 pub trait RegistryObserver {
     /// `id` is there from now on.
     fn added(&self, id: &str) {
@@ -21,6 +21,11 @@ pub trait RegistryObserver {
     /// The quota of `id` was changed to `quota` at `now`; `adapted` says what each rule allowed.
     fn adapted(&self, id: &str, now: Nanos, adapted: &Adapted, quota: Quota) {
         let _ = (id, now, adapted, quota);
+    }
+
+    /// An alert of `id` was raised or cleared at `now`.
+    fn alerted(&self, id: &str, now: Nanos, change: &AlertChange) {
+        let _ = (id, now, change);
     }
 
     /// The task of `id` had panicked, and has begun again at `now`.
@@ -42,6 +47,10 @@ impl<O: RegistryObserver + ?Sized> RegistryObserver for alloc::sync::Arc<O> {
 
     fn adapted(&self, id: &str, now: Nanos, adapted: &Adapted, quota: Quota) {
         (**self).adapted(id, now, adapted, quota);
+    }
+
+    fn alerted(&self, id: &str, now: Nanos, change: &AlertChange) {
+        (**self).alerted(id, now, change);
     }
 
     fn restarted(&self, id: &str, now: Nanos, how: OnRestart) {

@@ -1,6 +1,8 @@
 //! What a registry makes a flow from.
 
-use sluicegate_core::{AdaptivePolicy, Inheritance, Limit, Nanos, Signals};
+use core::time::Duration;
+
+use sluicegate_core::{AdaptivePolicy, AlertPolicy, Inheritance, Limit, Nanos, Signals};
 
 use crate::flow::FlowOptions;
 
@@ -51,7 +53,7 @@ impl OnRestart {
     }
 }
 
-/// What a [`FlowRegistry`](super::FlowRegistry) makes a flow from: what it is composed of, how it adapts, and how it begins again.
+/// What a [`FlowRegistry`](super::FlowRegistry) makes a flow from: what it is composed of, how it adapts, which alerts it has, and how it begins again.
 ///
 /// ```
 /// use sluicegate_runtime::{AdaptiveOptions, ErrorRule, FlowOptions, FlowPlan, OnRestart, quota};
@@ -66,13 +68,14 @@ impl OnRestart {
 pub struct FlowPlan {
     pub(super) flow: FlowOptions,
     pub(super) adaptive: Option<AdaptivePolicy>,
+    pub(super) alerts: Option<AlertPolicy>,
     pub(super) on_restart: OnRestart,
 }
 
 impl FlowPlan {
-    /// A flow that does not adapt.
+    /// A flow that does not adapt, and has no alerts.
     pub const fn new(flow: FlowOptions) -> Self {
-        Self { flow, adaptive: None, on_restart: OnRestart::Full }
+        Self { flow, adaptive: None, alerts: None, on_restart: OnRestart::Full }
     }
 
     /// One that adapts by `policy`, whose base becomes its limit.
@@ -81,8 +84,25 @@ impl FlowPlan {
         Self { flow, adaptive: Some(policy), ..self }
     }
 
+    /// One that counts what its bucket decides, and raises and clears alerts by that: see [`Alerts`](sluicegate_core::Alerts).
+    pub const fn alerts(self, policy: AlertPolicy) -> Self {
+        Self { flow: self.flow, adaptive: self.adaptive, alerts: Some(policy), on_restart: self.on_restart }
+    }
+
+    /// How far apart its evaluations are; `None` where there is nothing to evaluate.
+    pub(super) fn every(&self) -> Option<Duration> {
+        match (&self.adaptive, &self.alerts) {
+            (Some(policy), _) => Some(policy.every()),
+            (None, Some(_)) => Some(EVERY),
+            (None, None) => None,
+        }
+    }
+
     /// How it begins again once its task has panicked.
     pub const fn on_restart(self, on_restart: OnRestart) -> Self {
-        Self { flow: self.flow, adaptive: self.adaptive, on_restart }
+        Self { flow: self.flow, adaptive: self.adaptive, alerts: self.alerts, on_restart }
     }
 }
+
+/// How far apart evaluations of alerts are where nothing adapts.
+const EVERY: Duration = Duration::from_secs(5);

@@ -5,6 +5,7 @@ use alloc::sync::Arc;
 use core::time::Duration;
 
 use lock_api::RawMutex;
+use sluicegate_core::Alerts;
 
 use super::entry::Entry;
 use super::observer::RegistryObserver;
@@ -28,6 +29,7 @@ where
     observer: E,
     /// `None` once it was handed on.
     measure: Option<Box<dyn Measure>>,
+    alerts: Option<Alerts>,
     every: Duration,
     /// Whether code runs that may panic, and which.
     turn: Turn,
@@ -58,8 +60,14 @@ where
     O: FlowEvents + Send + Sync + 'static,
     E: RegistryObserver + Clone + Send + Sync + 'static,
 {
-    pub(super) fn start(entry: Arc<Entry<R, M, O>>, observer: E, measure: Box<dyn Measure>, every: Duration) {
-        let supervisor = Self { entry, observer, measure: Some(measure), every, turn: Turn::Asleep };
+    pub(super) fn start(
+        entry: Arc<Entry<R, M, O>>,
+        observer: E,
+        measure: Box<dyn Measure>,
+        alerts: Option<Alerts>,
+        every: Duration,
+    ) {
+        let supervisor = Self { entry, observer, measure: Some(measure), alerts, every, turn: Turn::Asleep };
         supervisor.spawn(Begin::First);
     }
 
@@ -103,6 +111,10 @@ where
         if let Some((adapted, quota)) = self.entry.adapt(|policy| policy.evaluate(now, &signals)) {
             self.observer.adapted(&self.entry.id, now, &adapted, quota);
         }
+        if let (Some(alerts), Some(counters)) = (&mut self.alerts, flow.observer().counters()) {
+            let changes = alerts.evaluate(now, &counters.snapshot(), flow.bucket().limiter().inspect_at(now));
+            changes.for_each(|change| self.observer.alerted(&self.entry.id, now, &change));
+        }
     }
 }
 
@@ -126,6 +138,7 @@ where
             entry: Arc::clone(&self.entry),
             observer: self.observer.clone(),
             measure: self.measure.take(),
+            alerts: self.alerts.take(),
             every: self.every,
             turn: Turn::Asleep,
         };
