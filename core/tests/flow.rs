@@ -165,7 +165,7 @@ fn c14_every_end_goes_back_to_the_parts_that_it_concerns() {
         let flow = told(&parts);
         // One failure before it, so that another one trips.
         flow.enter(1).unwrap().finish(Failure);
-        let _ = flow.call_judged(1, |_| outcome, || flow.clock().advance(Duration::from_millis(7))).unwrap();
+        flow.call_judged(1, |_| outcome, || flow.clock().advance(Duration::from_millis(7))).unwrap();
         assert_eq!(*parts.releases.borrow(), [Outcome::Ignored, of_place], "{outcome:?}");
         assert_eq!(parts.ends.borrow()[1], (Duration::from_millis(7), outcome));
         assert_eq!(flow.circuit_breaker().phase() == BreakerPhase::Open, is_failure, "{outcome:?}");
@@ -217,9 +217,8 @@ fn c14_a_future_that_is_cancelled_gives_its_places_back_and_one_that_panics_fail
     let parts = Told::default();
     let flow = told(&parts);
     for _ in 0..2 {
-        let mut call = Box::pin(
-            flow.call_async(1, || async { if true { panic!("in the future") } else { Ok::<(), ()>(()) } }),
-        );
+        let mut call =
+            Box::pin(flow.call_async(1, || async { if true { panic!("in the future") } else { Ok::<(), ()>(()) } }));
         assert!(catch_unwind(AssertUnwindSafe(|| polled(call.as_mut()))).is_err());
     }
     assert_eq!(flow.circuit_breaker().phase(), BreakerPhase::Open);
