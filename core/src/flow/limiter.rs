@@ -40,6 +40,7 @@ use crate::{CallOutcome, Clock, Denied, Limiter, Nanos, Outcome};
 /// allocate nothing; what locks there are is the breaker's.
 ///
 /// ```
+/// # #[cfg(feature = "lock_api")] {
 /// use core::time::Duration;
 /// use sluicegate_core::{
 ///     BreakerOptions, CircuitBreaker, ConcurrencyLimit, Flow, FlowError, FlowStage, ManualClock, TokenBucket, quota,
@@ -60,6 +61,7 @@ use crate::{CallOutcome, Clock, Denied, Limiter, Nanos, Outcome};
 /// // Only what was called has paid.
 /// assert_eq!(flow.limiter().inspect_at(flow.clock().now()).level, 97);
 /// # use sluicegate_core::Clock;
+/// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Flow<L, C, B = (), P = (), O = ()> {
