@@ -2,8 +2,12 @@
 
 #![allow(rustdoc::bare_urls, rustdoc::invalid_html_tags, reason = "what documents an option is its --help text")]
 
+use std::fmt::Write;
+
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::simulate::SimulateArgs;
 
 /// Exact rate limiting, asked from the command line.
 #[derive(Debug, Parser)]
@@ -17,6 +21,8 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Replay access logs against a limit: what would it have admitted, and whom would it have refused?
     Replay(Box<ReplayArgs>),
+    /// Simulate a flow in front of a service: what would it have admitted, and how would it have recovered?
+    Simulate(Box<SimulateArgs>),
 }
 
 /// Replay access logs against a limit: what would it have admitted, and whom would it have refused?
@@ -228,7 +234,8 @@ pub(crate) fn in_one_line(error: &clap::Error) -> String {
         }
         // That an unknown option could be meant as a file's name helps nobody who mistyped it.
         if part.starts_with("tip: to pass '") {
-            line.push_str("; `sluicegate replay --help` lists the options");
+            let command = if text.contains("Usage: sluicegate simulate") { "simulate" } else { "replay" };
+            let _ = write!(line, "; `sluicegate {command} --help` lists the options");
         } else if !part.is_empty() {
             if !line.is_empty() {
                 line.push_str(if part.starts_with("tip:") { "; " } else { " " });

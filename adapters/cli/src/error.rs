@@ -20,6 +20,10 @@ pub(crate) enum Error {
     Span { limit: String, key: String },
     /// More distinct keys than are counted.
     TooManyKeys,
+    /// A scenario that cannot be run, and where in it that is said.
+    Scenario { name: String, line: usize, column: usize, reason: String },
+    /// A scenario that had to be given up while it ran.
+    Simulation { name: String, reason: String },
 }
 
 impl fmt::Display for Error {
@@ -38,6 +42,10 @@ impl fmt::Display for Error {
                 escaped(key)
             ),
             Self::TooManyKeys => f.write_str("more than 4294967295 distinct keys: choose a coarser --by"),
+            Self::Scenario { name, line, column, reason } => {
+                write!(f, "{}:{line}:{column}: {}", escaped(name), escaped(reason))
+            }
+            Self::Simulation { name, reason } => write!(f, "{}: {reason}", escaped(name)),
         }
     }
 }

@@ -1,10 +1,11 @@
-//! `sluicegate`: what would this rate limit have done to that access log?
+//! `sluicegate`: what would this rate limit have done to that access log, and what will this flow do when the service is slow?
 //!
 //! `sluicegate replay` reads logs, lets the log's own times be the clock, and asks the limiters of `sluicegate-core` about
-//! every request. Nothing is decided here: this crate reads, counts and draws.
+//! every request. `sluicegate simulate` makes up requests and a service, and puts a flow of `sluicegate-core` between them. Nothing is
+//! decided here: this crate reads, counts and draws.
 //!
 //! From what a person types to what a person sees, a file each: `args` and `options`, `input` and `lines`, `format`,
-//! `keys`, `limiter`, `replay`, `tally` and `timeline`, `table`, `json` and `plot`.
+//! `keys`, `limiter`, `replay`, `tally` and `timeline`, `table`, `json` and `plot`; and `simulate` with files of its own.
 
 #![forbid(unsafe_code)]
 // A command needs an operating system; where a name comes from says nothing here.
@@ -29,6 +30,7 @@ mod output;
 mod plot;
 mod progress;
 mod replay;
+mod simulate;
 mod table;
 mod tally;
 mod time;
@@ -50,8 +52,11 @@ fn main() -> ExitCode {
         }
         Err(error) => return fail(&args::in_one_line(&error)),
     };
-    let Command::Replay(args) = args.command;
-    match Options::new(*args).and_then(|options| replay(&options)) {
+    let ran = match args.command {
+        Command::Replay(args) => Options::new(*args).and_then(|options| replay(&options)),
+        Command::Simulate(args) => simulate::simulate(*args),
+    };
+    match ran {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error.to_string()),
     }

@@ -126,18 +126,18 @@ fn bar(counts: Counts, largest: u64) -> String {
     format!("{}{}", ADMITTED.repeat(admitted), DENIED.repeat(denied))
 }
 
-fn table() -> Table {
+pub(crate) fn table() -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     table
 }
 
-fn right(text: String) -> Cell {
+pub(crate) fn right(text: String) -> Cell {
     Cell::new(text).set_alignment(CellAlignment::Right)
 }
 
 /// Digits in threes: 1 234 567 is read at a glance.
-fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
@@ -150,7 +150,7 @@ fn grouped(number: u64) -> String {
 }
 
 /// With one decimal, rounded to the nearest, but nothing that is not zero prints as zero, nor a part as the whole.
-fn percent(part: u64, whole: u64) -> String {
+pub(crate) fn percent(part: u64, whole: u64) -> String {
     let tenths = (u128::from(part) * 2_000 + u128::from(whole)) / (u128::from(whole) * 2).max(1);
     match tenths {
         0 if part > 0 => "<0.1 %".to_owned(),

@@ -1,0 +1,159 @@
+//! The parts of a flow: what a scenario says about each, as core's options.
+
+use std::time::Duration;
+
+use sluicegate_core::{
+    AdaptiveOptions, AdaptiveOptionsError, BreakerOptions, BreakerOptionsError, BreakerPolicy, ErrorRule, Limit,
+    LoadRule, Nanos, PaceRule, QuotaAccount, Share,
+};
+use toml::Spanned;
+
+use super::check::{AdaptivePlan, Problem, at};
+use super::law::Law;
+use super::scenario::{self, Scenario};
+use super::values::{Part, Whole};
+
+pub(super) fn law(in_flight: &Spanned<scenario::InFlight>) -> Result<Law, Problem> {
+    Law::new(in_flight.get_ref()).map_err(|error| at(in_flight, error.to_string()))
+}
+
+pub(super) fn breaker(breaker: &Spanned<scenario::Breaker>) -> Result<BreakerPolicy, Problem> {
+    let given = breaker.get_ref();
+    let (first, longest) = (&given.cool_down, &given.longest_cool_down);
+    let options = BreakerOptions::new().cool_down(
+        first.as_ref().map_or(Duration::from_secs(5), |first| nanos(first.get_ref().0)),
+        longest.as_ref().map_or(Duration::from_secs(60), |longest| nanos(longest.get_ref().0)),
+    );
+    let options = with(options, given.window.as_ref(), |all, window| all.window(nanos(window.get_ref().0)));
+    let options = with(options, given.minimum_calls, |all, calls| all.minimum_calls(count(calls)));
+    let options = with(options, given.failure_share.as_ref(), |all, share| match share.get_ref().0 {
+        Some(share) => all.failure_share(share),
+        None => all.any_failure_share(),
+    });
+    let options =
+        with(options, given.slow_calls.as_ref(), |all, slow| all.slow_calls(nanos(slow.from.0), slow.share.0));
+    let options = with(options, given.consecutive_failures, |all, failures| all.consecutive_failures(count(failures)));
+    let options = with(options, given.probes, |all, probes| all.probes(count(probes)));
+    let options = with(options, given.probe_patience, |all, patience| all.probe_patience(nanos(patience.0)));
+    options.build().map_err(|error| {
+        let place = match error {
+            BreakerOptionsError::Window { .. } => given.window.as_ref().map(Spanned::span),
+            BreakerOptionsError::NothingTrips => given.failure_share.as_ref().map(Spanned::span),
+            BreakerOptionsError::CoolDown { .. } => first.as_ref().or(longest.as_ref()).map(Spanned::span),
+            _ => None,
+        };
+        Problem { at: place.unwrap_or(breaker.span()), reason: error.to_string() }
+    })
+}
+
+pub(super) fn adaptive(
+    given: &Spanned<scenario::Adaptive>,
+    scenario: &Scenario,
+    limit: Limit,
+) -> Result<AdaptivePlan, Problem> {
+    let Limit::Quota(base) = limit else {
+        return Err(at(given, "what adapts is the quota, and [flow] has none: give it one, such as \"100/1s\""));
+    };
+    let adaptive = given.get_ref();
+    let every = adaptive.every.as_ref().map_or(DEFAULT_EVERY, |every| every.get_ref().0);
+    if scenario.duration.get_ref().0 / every > MOST_EVALUATIONS {
+        return Err(Problem {
+            at: adaptive.every.as_ref().map_or(given.span(), Spanned::span),
+            reason: format!("with this there are more than {MOST_EVALUATIONS} evaluations: put them farther apart"),
+        });
+    }
+    if let Some(rule) = &adaptive.load {
+        check_load_rule(rule, scenario)?;
+    }
+    let options = AdaptiveOptions::new(base).every(nanos(every));
+    let options = with(options, adaptive.load.as_ref(), |all, rule| all.cpu(load_rule(rule.get_ref())));
+    let options = with(options, adaptive.errors.as_ref(), |all, rule| all.errors(error_rule(rule)));
+    let options = with(options, adaptive.pace, |all, _| all.pace(PaceRule::new()));
+    let options = with(options, adaptive.floor, |all, share| all.floor(share.0));
+    let options = with(options, adaptive.most_fall, |all, share| all.most_fall(share.0));
+    let options = with(options, adaptive.most_rise, |all, share| all.most_rise(share.0));
+    let options = with(options, adaptive.least_change, |all, share| all.least_change(share.0));
+    let policy = options.build().map_err(|error| match error {
+        AdaptiveOptionsError::NoRule => at(given, "no rule to adapt by: give at least one of load, errors and pace"),
+        error => at(given, error.to_string()),
+    })?;
+    let pace = adaptive.pace.map(|rate| {
+        let rate = rate.0;
+        (rate, QuotaAccount::every(nanos(rate.period_nanos()), rate.tokens(), Nanos::ZERO))
+    });
+    Ok(AdaptivePlan { policy, every, goes_by_load: adaptive.load.is_some(), pace })
+}
+
+/// What core would take for something else than was written.
+fn check_load_rule(rule: &Spanned<scenario::LoadRule>, scenario: &Scenario) -> Result<(), Problem> {
+    if scenario.service.get_ref().iter().any(|phase| phase.capacity.is_none()) {
+        let reason = "the load is how much of the service's capacity is busy: give every [[service]] a capacity";
+        return Err(at(rule, reason));
+    }
+    let given = rule.get_ref();
+    let is_in_order = |less: Option<Share>, default: u32, more: Option<Share>, default_more: u32| {
+        let parts = |share: Option<Share>, default: u32| share.map_or(default, Share::as_parts_per_million);
+        parts(less, default) < parts(more, default_more)
+    };
+    let share = |part: &Option<Spanned<Part>>| part.as_ref().map(|part| part.get_ref().0);
+    let place = |first: &Option<Spanned<Part>>, second: &Option<Spanned<Part>>| {
+        first.as_ref().or(second.as_ref()).map_or(rule.span(), Spanned::span)
+    };
+    if !is_in_order(share(&given.low), LOW, share(&given.high), HIGH) {
+        return Err(Problem {
+            at: place(&given.high, &given.low),
+            reason: "high has to be above low; unless they are given they are 80 and 50".to_owned(),
+        });
+    }
+    if is_in_order(share(&given.most_cut), MOST_CUT, share(&given.least_cut), LEAST_CUT) {
+        return Err(Problem {
+            at: place(&given.least_cut, &given.most_cut),
+            reason: "least_cut has to be no more than most_cut; unless they are given they are 25 and 50".to_owned(),
+        });
+    }
+    Ok(())
+}
+
+fn load_rule(given: &scenario::LoadRule) -> LoadRule {
+    let share = |part: &Option<Spanned<Part>>| part.as_ref().map(|part| part.get_ref().0);
+    let cut = |part: &Option<Spanned<Part>>, default: u32| {
+        share(part).or(Share::parts_per_million(default).ok()).unwrap_or(Share::HALF)
+    };
+    let rule = LoadRule::new().cut(cut(&given.least_cut, LEAST_CUT), cut(&given.most_cut, MOST_CUT));
+    let rule = with(rule, share(&given.high), LoadRule::high);
+    let rule = with(rule, share(&given.low), LoadRule::low);
+    let rule = with(rule, given.recovery, |rule, share| rule.recovery(share.0));
+    with(rule, given.weight, |rule, share| rule.weight(share.0))
+}
+
+fn error_rule(given: &scenario::ErrorRule) -> ErrorRule {
+    let rule = ErrorRule::new();
+    let rule = with(rule, given.cuts, |rule, cuts| rule.cuts(cuts.map(|cut| cut.0)));
+    let rule = with(rule, given.least_errors, |rule, errors| rule.least_errors(errors.0));
+    let rule = with(rule, given.cool_down, |rule, time| rule.cool_down(nanos(time.0)));
+    with(rule, given.recovery, |rule, share| rule.recovery(share.0))
+}
+
+/// `options` with what is given; without it, they keep core's default.
+fn with<T, V>(options: T, given: Option<V>, set: impl FnOnce(T, V) -> T) -> T {
+    match given {
+        Some(given) => set(options, given),
+        None => options,
+    }
+}
+
+fn nanos(nanos: u64) -> Duration {
+    Duration::from_nanos(nanos)
+}
+
+fn count<const LEAST: u64, const MOST: u64>(number: Whole<LEAST, MOST>) -> u32 {
+    u32::try_from(number.0).unwrap_or(u32::MAX)
+}
+
+const MOST_EVALUATIONS: u64 = 10_000_000;
+/// Core's own, for what is checked of two of which one is given.
+const DEFAULT_EVERY: u64 = 5_000_000_000;
+const HIGH: u32 = 800_000;
+const LOW: u32 = 500_000;
+const LEAST_CUT: u32 = 250_000;
+const MOST_CUT: u32 = 500_000;

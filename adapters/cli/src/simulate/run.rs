@@ -1,0 +1,232 @@
+//! The simulation: events in virtual time, one after the other, through core's own flow.
+
+use std::collections::BTreeMap;
+
+use parking_lot::RawMutex;
+use sluicegate_core::{
+    AdaptiveConcurrency, AdjustableBucket, CallOutcome, CircuitBreaker, ConcurrencyController, ConcurrencyLimit, Flow,
+    FlowPermit, Inheritance, Limit, ManualClock, Nanos, PER_SECOND, SampleWindow, Signals,
+};
+
+use super::check::{AdaptivePlan, Plan};
+use super::law::Law;
+use super::load::ArrivalTimes;
+use super::random::Random;
+use super::scenario::MOST_CALLS;
+use super::service::{Answer, Overfull, Service};
+use super::totals::{Ended, Gauges, Record};
+
+type Breaker = CircuitBreaker<RawMutex, ()>;
+type Places<'c> = ConcurrencyLimit<AdaptiveConcurrency<RawMutex, Law, &'c ManualClock>>;
+type SimulatedFlow<'c> = Flow<AdjustableBucket<()>, &'c ManualClock, Option<Breaker>, Option<Places<'c>>>;
+type SimulatedPermit<'f, 'c> =
+    FlowPermit<'f, AdjustableBucket<()>, &'c ManualClock, Option<Breaker>, Option<Places<'c>>>;
+
+/// Runs it to its end, or to where more calls are in the service than are kept.
+pub(super) fn run(plan: &mut Plan) -> Result<Record, String> {
+    let clock = ManualClock::new();
+    let breaker = plan.breaker.map(|policy| Breaker::with_clock(policy, ()));
+    let in_flight = plan.in_flight.map(|law| {
+        AdaptiveConcurrency::new(ConcurrencyController::new(SampleWindow::default(), law), &clock).into_limit()
+    });
+    let flow = Flow::new(AdjustableBucket::with_limit(plan.limit, ()), &clock).breaker(breaker).concurrency(in_flight);
+    let Some(service) = Service::new(&plan.service, Random::new(plan.seed, SERVICE)) else {
+        return Err("there is no [[service]]".to_owned());
+    };
+    let mut arrivals = ArrivalTimes::new(&plan.load, Random::new(plan.seed, ARRIVALS));
+    let next_evaluation = plan.adaptive.as_ref().map(|adaptive| adaptive.every);
+    let mut simulation = Simulation {
+        flow: &flow,
+        clock: &clock,
+        next_arrival: arrivals.next(),
+        arrivals,
+        service,
+        timeout: plan.timeout,
+        in_flight: BTreeMap::new(),
+        calls: 0,
+        next_evaluation,
+        adaptive: plan.adaptive.as_mut(),
+        record: Record::new(plan.duration, Gauges::default()),
+    };
+    simulation.gauge(0);
+    while let Some((now, event)) = simulation.next_event().filter(|(now, _)| *now < plan.duration) {
+        clock.set(Nanos::new(now));
+        simulation.record.move_to(now);
+        simulation.step(now, event).map_err(|Overfull| {
+            format!(
+                "after {} s more than {MOST_CALLS} calls are in the service at once: give the flow a quota or a limit in flight, or the service a \
+                 capacity",
+                now / 1_000_000_000
+            )
+        })?;
+        simulation.gauge(now);
+    }
+    Ok(simulation.finish(plan.duration))
+}
+
+struct Simulation<'f, 'c, 'p> {
+    flow: &'f SimulatedFlow<'c>,
+    clock: &'c ManualClock,
+    arrivals: ArrivalTimes<'p>,
+    /// Its time, and its cost.
+    next_arrival: Option<(u64, u64)>,
+    service: Service<'p>,
+    timeout: Option<u64>,
+    /// Whose callers wait, by number: in the order in which they came, and so in that of their deadlines.
+    in_flight: BTreeMap<u64, SimulatedPermit<'f, 'c>>,
+    calls: u64,
+    next_evaluation: Option<u64>,
+    adaptive: Option<&'p mut AdaptivePlan>,
+    record: Record,
+}
+
+/// What happens. Of what happens at the same time, in this order: an answer that comes just in time is in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    ServicePhase,
+    Answer,
+    Deadline,
+    Evaluation,
+    Arrival,
+}
+
+impl Simulation<'_, '_, '_> {
+    fn next_event(&self) -> Option<(u64, Event)> {
+        let deadline = self.timeout.and_then(|timeout| {
+            let (_, first) = self.in_flight.first_key_value()?;
+            Some(first.since().as_u64().saturating_add(timeout))
+        });
+        [
+            (self.service.next_phase(), Event::ServicePhase),
+            (self.service.next_answer(), Event::Answer),
+            (deadline, Event::Deadline),
+            (self.next_evaluation, Event::Evaluation),
+            (self.next_arrival.map(|(time, _)| time), Event::Arrival),
+        ]
+        .into_iter()
+        .filter_map(|(time, event)| Some((time?, event)))
+        .min()
+    }
+
+    fn step(&mut self, now: u64, event: Event) -> Result<(), Overfull> {
+        match event {
+            Event::ServicePhase => self.service.enter_next_phase(now),
+            Event::Answer => {
+                if let Some((number, answer)) = self.service.answer(now) {
+                    self.end(now, number, answer.into());
+                }
+            }
+            Event::Deadline => {
+                if let Some((&number, _)) = self.in_flight.first_key_value() {
+                    self.end(now, number, Ended::TimedOut);
+                }
+            }
+            Event::Evaluation => self.evaluate(now),
+            Event::Arrival => self.arrive(now)?,
+        }
+        Ok(())
+    }
+
+    fn arrive(&mut self, now: u64) -> Result<(), Overfull> {
+        let Some((_, cost)) = self.next_arrival else { return Ok(()) };
+        self.next_arrival = self.arrivals.next();
+        self.record.offered();
+        match self.flow.enter_at(Nanos::new(now), cost) {
+            Ok(permit) => {
+                self.record.admitted();
+                let number = self.calls;
+                self.calls += 1;
+                self.in_flight.insert(number, permit);
+                self.spend(now, cost);
+                self.service.call(now, number, cost)
+            }
+            Err(refusal) => {
+                self.record.refused(refusal.stage);
+                Ok(())
+            }
+        }
+    }
+
+    /// A call ends, unless its caller has given up before.
+    fn end(&mut self, now: u64, number: u64, ended: Ended) {
+        let Some(permit) = self.in_flight.remove(&number) else { return };
+        self.record.ended(ended, now - permit.since().as_u64());
+        permit.finish_at(Nanos::new(now), ended.into());
+    }
+
+    fn evaluate(&mut self, now: u64) {
+        let Some(adaptive) = self.adaptive.as_mut() else { return };
+        self.next_evaluation = Some(now.saturating_add(adaptive.every));
+        let mut signals = Signals::default().with_errors(self.flow.take_overloaded());
+        if let Some(load) = self.service.take_load(now).filter(|_| adaptive.goes_by_load) {
+            signals = signals.with_cpu(load);
+        }
+        if let Some(left) = adaptive.pace.as_mut().and_then(|(_, account)| account.left(Nanos::new(now))) {
+            signals = signals.with_quota_left(left);
+        }
+        if let Some(quota) = adaptive.policy.evaluate(Nanos::new(now), &signals) {
+            self.flow.limiter().adjust_at(Nanos::new(now), quota.into(), Inheritance::Level);
+            self.record.share(adaptive.policy.allowed().share);
+        }
+    }
+
+    fn spend(&mut self, now: u64, cost: u64) {
+        let Some((_, account)) = self.adaptive.as_mut().and_then(|adaptive| adaptive.pace.as_mut()) else { return };
+        account.spend(Nanos::new(now), cost);
+        if account.left(Nanos::new(now)).is_some_and(|left| left.tokens == 0) {
+            self.record.quota_ran_out.get_or_insert(now);
+        }
+    }
+
+    /// Tells the record what is so from now on.
+    fn gauge(&mut self, now: u64) {
+        let pace = self.adaptive.as_mut().and_then(|adaptive| adaptive.pace.as_mut());
+        self.record.gauge(Gauges {
+            limit: in_thousandths_a_second(self.flow.limiter().limit()),
+            in_flight: self.in_flight.len() as u64,
+            in_flight_limit: self.flow.in_flight().as_ref().map(ConcurrencyLimit::limit),
+            quota_left: pace.and_then(|(_, account)| account.left(Nanos::new(now))).map(|left| left.tokens),
+        });
+        if let Some(breaker) = self.flow.circuit_breaker() {
+            self.record.phase(breaker.phase());
+        }
+    }
+
+    fn finish(mut self, end: u64) -> Record {
+        self.clock.set(Nanos::new(end));
+        self.record.move_to(end);
+        self.record.in_flight_at_end = self.in_flight.len() as u64;
+        self.record
+    }
+}
+
+impl From<Answer> for Ended {
+    fn from(answer: Answer) -> Self {
+        match answer {
+            Answer::Success => Self::Succeeded,
+            Answer::Failure => Self::Failed,
+            Answer::TooMany => Self::TooMany,
+        }
+    }
+}
+
+impl From<Ended> for CallOutcome {
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::Succeeded => Self::Success,
+            Ended::Failed => Self::Failure,
+            Ended::TooMany | Ended::TimedOut => Self::Overloaded,
+        }
+    }
+}
+
+/// Rounded down; for display alone.
+fn in_thousandths_a_second(limit: Limit) -> Option<u64> {
+    let rate = limit.quota()?.rate();
+    let tokens = u128::from(rate.tokens()) * 1_000 * PER_SECOND.as_nanos() / u128::from(rate.period_nanos());
+    Some(u64::try_from(tokens).unwrap_or(u64::MAX))
+}
+
+/// Which random numbers are whose.
+const ARRIVALS: u64 = 1;
+const SERVICE: u64 = 2;

@@ -1,0 +1,234 @@
+//! Single values of a scenario. What cannot be is refused while it is read, so that the message points at it.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
+use sluicegate_core::{Limit, Nanos, Quota, Rate, Share};
+
+/// Nanoseconds, from 0 to 30 years.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Time(pub(crate) u64);
+
+/// Nanoseconds, from 1 to 30 years.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Length(pub(crate) u64);
+
+/// A whole number from `LEAST` to `MOST`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Whole<const LEAST: u64, const MOST: u64>(pub(crate) u64);
+
+/// Millionths of a request a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PerSecond(pub(crate) u64);
+
+/// Millionths, from 0 to all of them, written as a percentage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Percent(pub(crate) u32);
+
+/// A share that is more than nothing, written as a percentage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part(pub(crate) Share);
+
+/// A [`Part`], or the word `none`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PartOrNone(pub(crate) Option<Share>);
+
+/// A limit in core's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LimitText(pub(crate) Limit);
+
+/// A quota in core's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct QuotaText(pub(crate) Quota);
+
+/// A rate in core's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RateText(pub(crate) Rate);
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Text { expected: DURATION, parse: time }).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Length {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let parse = |text: &str| match time(text)? {
+            0 => Err(format!("\"{text}\" is no time at all: it has to be longer")),
+            nanos => Ok(nanos),
+        };
+        deserializer.deserialize_any(Text { expected: DURATION, parse }).map(Self)
+    }
+}
+
+impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Whole<LEAST, MOST> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(WholeNumber::<LEAST, MOST>).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for PerSecond {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let expected = "requests per second, a number from 0 to 1000000000";
+        let number = Number { expected, most: 1e9, is_none: false };
+        // A product and a rounding of IEEE 754, which are the same everywhere; at most 10^15.
+        deserializer.deserialize_any(number).map(|number| Self((number.unwrap_or(0.0) * 1e6).round() as u64))
+    }
+}
+
+impl<'de> Deserialize<'de> for Percent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = Number { expected: "a percentage, a number from 0 to 100", most: 100.0, is_none: false };
+        deserializer.deserialize_any(number).map(|number| Self(millionths(number.unwrap_or(0.0))))
+    }
+}
+
+impl<'de> Deserialize<'de> for Part {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = Number { expected: PART, most: 100.0, is_none: false };
+        let number = deserializer.deserialize_any(number)?.unwrap_or(0.0);
+        part(number).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for PartOrNone {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = Number { expected: "a percentage above 0 and up to 100, or \"none\"", most: 100.0, is_none: true };
+        deserializer.deserialize_any(number)?.map(part).transpose().map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for LimitText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let expected = "a limit such as \"100/1s burst 200\", \"off\" or \"deny\"";
+        let parse = |text: &str| text.parse().map_err(|error| format!("{error}"));
+        deserializer.deserialize_any(Text { expected, parse }).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for QuotaText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let expected = "a quota such as \"50/1s\"";
+        let parse = |text: &str| text.parse().map_err(|error| format!("{error}"));
+        deserializer.deserialize_any(Text { expected, parse }).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for RateText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let expected = "tokens a period, such as \"1000000/24h\"";
+        let parse = |text: &str| text.parse().map_err(|error| format!("{error}"));
+        deserializer.deserialize_any(Text { expected, parse }).map(Self)
+    }
+}
+
+/// The units are those of core's limits, and so it reads them.
+fn time(text: &str) -> Result<u64, String> {
+    if let Some(unit) = text.strip_prefix('0').map(|rest| rest.trim_start_matches('0')) {
+        if UNITS.contains(&unit) {
+            return Ok(0);
+        }
+    }
+    let rate: Option<Rate> = Some(text)
+        .filter(|text| text.starts_with(|first: char| first.is_ascii_digit()))
+        .and_then(|text| format!("1/{text}").parse().ok());
+    match rate.map(Rate::period_nanos) {
+        Some(nanos) if nanos <= Nanos::HORIZON.as_u64() => Ok(nanos),
+        Some(_) => Err(format!("\"{text}\" is longer than 30 years")),
+        None => {
+            Err(format!("\"{text}\" is no duration: write a whole number and one of ns us ms s m h d, as in 250ms"))
+        }
+    }
+}
+
+/// Of a number from 0 to 100.
+fn millionths(percent: f64) -> u32 {
+    (percent * 1e4).round() as u32
+}
+
+fn part<E: Error>(percent: f64) -> Result<Share, E> {
+    let share = Share::parts_per_million(millionths(percent));
+    share.map_err(|_| E::invalid_value(Unexpected::Float(percent), &PART))
+}
+
+struct Text<F> {
+    expected: &'static str,
+    parse: F,
+}
+
+impl<T, F: FnOnce(&str) -> Result<T, String>> Visitor<'_> for Text<F> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.expected)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        (self.parse)(text).map_err(E::custom)
+    }
+}
+
+struct WholeNumber<const LEAST: u64, const MOST: u64>;
+
+impl<const LEAST: u64, const MOST: u64> Visitor<'_> for WholeNumber<LEAST, MOST> {
+    type Value = u64;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a whole number from {LEAST} to {MOST}")
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<u64, E> {
+        match u64::try_from(number) {
+            Ok(number) => self.visit_u64(number),
+            Err(_) => Err(E::invalid_value(Unexpected::Signed(number), &self)),
+        }
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<u64, E> {
+        if (LEAST..=MOST).contains(&number) {
+            Ok(number)
+        } else {
+            Err(E::invalid_value(Unexpected::Unsigned(number), &self))
+        }
+    }
+}
+
+/// A number from 0 to `most`; `None` for the word `none`, where that may be.
+struct Number {
+    expected: &'static str,
+    most: f64,
+    is_none: bool,
+}
+
+impl Visitor<'_> for Number {
+    type Value = Option<f64>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.expected)
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Option<f64>, E> {
+        self.visit_f64(number as f64)
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Option<f64>, E> {
+        self.visit_f64(number as f64)
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Option<f64>, E> {
+        // NaN is in no range.
+        if (0.0..=self.most).contains(&number) {
+            Ok(Some(number))
+        } else {
+            Err(E::invalid_value(Unexpected::Float(number), &self))
+        }
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Option<f64>, E> {
+        if self.is_none && text == "none" { Ok(None) } else { Err(E::invalid_value(Unexpected::Str(text), &self)) }
+    }
+}
+
+const UNITS: [&str; 7] = ["ns", "us", "ms", "s", "m", "h", "d"];
+const DURATION: &str = "a duration such as \"250ms\", \"5s\" or \"2h\"";
+const PART: &str = "a percentage above 0 and up to 100";
