@@ -1,16 +1,19 @@
 //! `sluicegate simulate`: a flow in front of a service that is made up, in virtual time.
 //!
 //! From what a person writes to what a person sees: `source`, `scenario` and `values`; `check` and `parts`; `load`, `service` and `law`; `run`;
-//! `totals` and `latencies`; `json`, `table` and `plot`. Every decision is core's `Flow`'s.
+//! `totals` and `latencies`; `json`, `table`, and `plot` with `panels` and `axis`. Every decision is core's `Flow`'s.
 
 mod args;
+mod axis;
 mod check;
 mod examples;
 mod json;
 mod latencies;
 mod law;
 mod load;
+mod panels;
 mod parts;
+mod plot;
 mod random;
 mod run;
 mod scenario;
@@ -21,8 +24,6 @@ mod totals;
 mod values;
 
 pub(crate) use args::SimulateArgs;
-
-use std::path::Path;
 
 use crate::error::Error;
 use crate::input::Source;
@@ -49,6 +50,9 @@ pub(crate) fn simulate(args: SimulateArgs) -> Result<(), Error> {
     let target = args.plot.map(|path| Target::new(path, &sources)).transpose()?;
     let record = run::run(&mut plan).map_err(|reason| Error::Simulation { name: text.name.clone(), reason })?;
     let report = if args.json { json::render(&plan, &record) } else { table::render(&plan, &record) };
-    let _ = (target, Path::new(""));
+    // The plot first: when it cannot be written, nothing is printed.
+    if let Some(target) = &target {
+        target.write(plot::render(&plan, &record).as_bytes())?;
+    }
     output::print(&report)
 }

@@ -45,8 +45,8 @@ pub(super) struct ServicePhase {
     pub(super) from: Spanned<Time>,
     pub(super) latency: Time,
     pub(super) jitter: Option<Time>,
-    pub(super) capacity: Option<Whole<1, MOST_CALLS>>,
-    pub(super) queue: Option<Spanned<Whole<0, MOST_CALLS>>>,
+    pub(super) capacity: Option<Whole<1, MOST_PLACES>>,
+    pub(super) queue: Option<Spanned<Whole<0, MOST_PLACES>>>,
     #[serde(default)]
     pub(super) failures: Percent,
     #[serde(default)]
@@ -154,12 +154,12 @@ impl<'de> Visitor<'de> for InFlightVisitor {
     type Value = InFlight;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a whole number from 1 to {MOST_CALLS}, or a table with a law")
+        write!(f, "a whole number from 1 to {MOST_PLACES}, or a table with a law")
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<InFlight, E> {
         match u32::try_from(number) {
-            Ok(limit) if (1..=MOST_CALLS).contains(&u64::from(limit)) => Ok(InFlight::Fixed(limit)),
+            Ok(limit) if (1..=MOST_PLACES).contains(&u64::from(limit)) => Ok(InFlight::Fixed(limit)),
             _ => Err(E::invalid_value(serde::de::Unexpected::Signed(number), &self)),
         }
     }
@@ -169,8 +169,10 @@ impl<'de> Visitor<'de> for InFlightVisitor {
     }
 }
 
-pub(super) type InFlightCount = Whole<1, MOST_CALLS>;
+pub(super) type InFlightCount = Whole<1, MOST_PLACES>;
 
 /// Calls that are kept at once: so that a scenario cannot take all memory.
 pub(super) const MOST_CALLS: u64 = 1_000_000;
+/// Of a capacity, of a queue and in flight: a capacity and a queue together are kept.
+const MOST_PLACES: u64 = 400_000;
 const MOST_COUNT: u64 = u32::MAX as u64;

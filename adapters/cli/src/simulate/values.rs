@@ -225,7 +225,10 @@ impl Visitor<'_> for Number {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Option<f64>, E> {
-        if self.is_none && text == "none" { Ok(None) } else { Err(E::invalid_value(Unexpected::Str(text), &self)) }
+        match text {
+            "none" if self.is_none => Ok(None),
+            _ => Err(E::invalid_type(Unexpected::Str(text), &self)),
+        }
     }
 }
 

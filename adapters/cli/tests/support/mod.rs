@@ -42,8 +42,13 @@ impl Place {
     }
 
     pub(crate) fn replay_input(&self, arguments: &[&str], input: &[u8]) -> Ran {
+        self.run("replay", arguments, input)
+    }
+
+    /// `sluicegate COMMAND ARGUMENTS` here.
+    pub(crate) fn run(&self, command: &str, arguments: &[&str], input: &[u8]) -> Ran {
         let mut child = Command::new(env!("CARGO_BIN_EXE_sluicegate"))
-            .arg("replay")
+            .arg(command)
             .args(arguments)
             .current_dir(&self.0)
             .stdin(Stdio::piped())

@@ -1,0 +1,288 @@
+//! What a simulation counts adds up, is the same each time, and is drawn well.
+#![allow(clippy::std_instead_of_core, clippy::std_instead_of_alloc)]
+
+mod support;
+
+use proptest::prelude::*;
+use serde_json::Value;
+use support::Place;
+
+/// Offered = admitted + refused, admitted = how calls ended + in flight, and the parts are the whole.
+fn check_sums(report: &Value) {
+    let number = |value: &Value, name: &str| value[name].as_u64().unwrap_or_else(|| panic!("{name}: {value}"));
+    let refused = ["refused_by_limiter", "refused_by_breaker", "refused_by_concurrency"];
+    let ended = ["succeeded", "failed", "too_many", "timed_out"];
+    let sum = |value: &Value, names: &[&str]| names.iter().map(|name| number(value, name)).sum::<u64>();
+    assert_eq!(number(report, "offered"), number(report, "admitted") + sum(report, &refused));
+    assert_eq!(number(report, "admitted"), sum(report, &ended) + number(report, "in_flight_at_end"));
+
+    let parts = report["over_time"].as_array().unwrap();
+    for name in refused.iter().chain(&ended).chain(&["offered", "admitted"]) {
+        assert_eq!(parts.iter().map(|part| number(part, name)).sum::<u64>(), number(report, name), "{name}");
+    }
+    let phases = ["closed_ns", "half_open_ns", "open_ns"];
+    assert_eq!(parts.iter().map(|part| sum(part, &phases)).sum::<u64>(), number(report, "duration_ns"));
+    if report["breaker"].is_object() {
+        assert_eq!(sum(&report["breaker"], &phases), number(report, "duration_ns"));
+    }
+    for part in parts {
+        assert_eq!(number(part, "offered"), number(part, "admitted") + sum(part, &refused));
+    }
+}
+
+fn run(place: &Place, scenario: &str, arguments: &[&str]) -> support::Ran {
+    place.run("simulate", &[&["-", "--json"], arguments].concat(), scenario.as_bytes())
+}
+
+#[test]
+fn the_same_scenario_has_the_same_result() {
+    let place = Place::new("simulate-same");
+    let draw = |seed: u32, plot: &str| {
+        let scenario = format!("{BASIC}\n").replace("seed = 1", &format!("seed = {seed}"));
+        let report = run(&place, &scenario, &["--plot", plot]);
+        let _ = report.json();
+        (report.out, std::fs::read_to_string(place.path().join(plot)).unwrap())
+    };
+    let (one, again, other) = (draw(1, "1.svg"), draw(1, "2.svg"), draw(2, "3.svg"));
+    assert!(one == again);
+    assert_ne!(one.1, other.1);
+    let offered = |text: &str| serde_json::from_str::<Value>(text).unwrap()["over_time"][3]["offered"].clone();
+    assert_ne!(offered(&one.0), offered(&other.0));
+}
+
+/// Numbers that were once looked at: a change of the generator, the arithmetic or the order of events would show.
+#[test]
+fn a_seed_s_result_does_not_change() {
+    let place = Place::new("simulate-golden");
+    let report = run(&place, BASIC, &[]).json();
+    check_sums(&report);
+    let counts = [
+        "offered",
+        "admitted",
+        "refused_by_limiter",
+        "refused_by_breaker",
+        "refused_by_concurrency",
+        "succeeded",
+        "failed",
+        "too_many",
+        "timed_out",
+    ]
+    .map(|name| report[name].as_u64().unwrap());
+    assert_eq!(counts, GOLDEN);
+}
+
+/// Small enough to be done by hand.
+#[test]
+fn a_queue_works_as_on_paper() {
+    let place = Place::new("simulate-paper");
+    // A call each 100 ms from 50 ms on, that takes 250 ms alone in the service, and one more may wait.
+    let scenario = r#"title = "Paper"
+duration = "1s"
+load = [{ from = "0s", rate = 10 }]
+service = [{ from = "0s", latency = "250ms", capacity = 1, queue = 1, refuses_in = "0s" }]
+[flow]
+timeout = "400ms"
+"#;
+    // Came 50: ends 300. 150: waits, ends 550, as its caller gives up. 250: no room. 350: waits, 550 to 800, too late at 750. 450, 550: the answer at 550
+    // is first, so that 550 waits: 800 to 1050, gives up at 950. 650, 750: no room. 850: waits. 950: no room.
+    let report = run(&place, scenario, &[]).json();
+    check_sums(&report);
+    let count = |name: &str| report[name].as_u64().unwrap();
+    assert_eq!(
+        [count("offered"), count("succeeded"), count("too_many"), count("timed_out"), count("in_flight_at_end")],
+        [10, 2, 5, 2, 1]
+    );
+    assert_eq!(report["latency_median_ns"].as_u64().map(|nanos| nanos / 10_000_000), Some(40));
+}
+
+#[test]
+fn rates_are_exact_and_ramps_have_their_mean() {
+    let place = Place::new("simulate-rates");
+    let scenario = |load: &str| {
+        format!(
+            "title = \"Rates\"\nduration = \"100s\"\nload = [{load}]\nservice = [{{ from = \"0s\", latency = \"1ms\" }}]\n[flow]\n"
+        )
+    };
+    let offered = |load: &str| run(&place, &scenario(load), &[]).json()["offered"].as_u64().unwrap();
+    assert_eq!(offered(r#"{ from = "0s", rate = 7.25 }"#), 725);
+    assert_eq!(offered(r#"{ from = "0s", rate = 0 }"#), 0);
+    assert_eq!(offered(r#"{ from = "0s", rate = 0, to_rate = 20 }"#), 1_000);
+    assert_eq!(offered(r#"{ from = "0s", rate = 30, to_rate = 10 }"#), 2_000);
+    assert_eq!(offered(r#"{ from = "20s", rate = 5 }, { from = "60s", rate = 0.5 }"#), 220);
+    let random = offered(r#"{ from = "0s", rate = 100, arrivals = "random" }"#);
+    // Within four standard deviations.
+    assert!(random.abs_diff(10_000) < 400 && random != 10_000, "{random}");
+}
+
+#[test]
+fn the_picture_is_well_formed_and_keeps_within_its_frame() {
+    let place = Place::new("simulate-plot");
+    let scenario =
+        BASIC.replace("title = \"Basic\"", "title = \"a < b & \\\"c\\\"\"\ntext = \"Ends with ]]> and <svg>.\"");
+    let _ = run(&place, &scenario, &["--plot", "out.svg"]).json();
+    let text = std::fs::read_to_string(place.path().join("out.svg")).unwrap();
+    let document = roxmltree::Document::parse(&text).unwrap();
+    let root = document.root_element();
+    let size = |name: &str| root.attribute(name).unwrap().parse::<f64>().unwrap();
+    let (width, height) = (size("width"), size("height"));
+    let words: Vec<_> = document
+        .descendants()
+        .filter(|node| node.has_tag_name("text"))
+        .map(|node| node.text().unwrap_or_default().trim().to_owned())
+        .collect();
+    for word in [
+        "a < b & \"c\"",
+        "Ends with ]]> and <svg>.",
+        "requests per second",
+        "offered",
+        "admitted",
+        "succeeded",
+        "limit in force",
+        "not served, per second",
+        "refused by the breaker",
+        "timed out",
+        "latency (ms)",
+        "calls in flight",
+        "limit in flight",
+        "breaker (% of time)",
+        "half-open",
+        "time from the beginning (s)",
+    ] {
+        assert!(words.iter().any(|text| text == word), "{word} in {words:?}");
+    }
+    for node in document.descendants().filter(|node| node.is_element()) {
+        for (name, most) in [("x", width), ("y", height), ("x1", width), ("y1", height), ("cx", width), ("cy", height)]
+        {
+            if let Some(value) = node.attribute(name) {
+                let value: f64 = value.parse().unwrap();
+                assert!((0.0..=most).contains(&value), "{node:?}");
+            }
+        }
+        for point in node.attribute("points").into_iter().flat_map(str::split_whitespace) {
+            let (x, y) = point.split_once(',').unwrap();
+            let (x, y): (f64, f64) = (x.parse().unwrap(), y.parse().unwrap());
+            assert!((0.0..=width).contains(&x) && (0.0..=height).contains(&y), "{node:?}");
+        }
+    }
+}
+
+#[test]
+fn extremes_are_drawn_too() {
+    let place = Place::new("simulate-extremes");
+    for (duration, rate, latency) in
+        [("1ns", "1000000000", "0s"), ("10956d", "0.0003", "10956d"), ("7ns", "0", "30d"), ("1s", "0", "1ns")]
+    {
+        let scenario = format!(
+            "title = \"x\"\nduration = \"{duration}\"\nseed = 9223372036854775807\nload = [{{ from = \"0s\", rate = {rate}, arrivals = \"random\", cost = 4294967295 }}]\n\
+             service = [{{ from = \"0s\", latency = \"{latency}\", jitter = \"{latency}\", capacity = 400000, queue = 0 }}]\n\
+             [flow]\nquota = \"4294967295/1s\"\ntimeout = \"10000d\"\nin_flight = 400000\n[flow.breaker]\n"
+        );
+        let report = run(&place, &scenario, &["--plot", "out.svg"]).json();
+        check_sums(&report);
+        let text = std::fs::read_to_string(place.path().join("out.svg")).unwrap();
+        assert!(roxmltree::Document::parse(&text).is_ok(), "{duration}");
+    }
+}
+
+fn any_scenario() -> impl Strategy<Value = String> {
+    let load = (0_u32..300, 0_u32..300, any::<bool>(), 1_u32..4);
+    let service = (0_u32..900, 0_u32..100, 1_u32..30, 0_u32..30, 0_u32..60, 0_u32..40, any::<bool>());
+    let flow =
+        (1_u32..200, 4_u32..50, prop::option::of(1_u32..700), 0_usize..4, any::<bool>(), any::<bool>(), any::<bool>());
+    (any::<u32>(), prop::collection::vec(load, 1..4), prop::collection::vec(service, 1..4), flow).prop_map(
+        |(seed, loads, services, (quota, burst, timeout, in_flight, has_breaker, adapts, has_pace))| {
+            let mut text = format!("title = \"Random\"\nduration = \"20s\"\nseed = {seed}\n");
+            for (index, (rate, to_rate, is_random, cost)) in loads.into_iter().enumerate() {
+                let arrivals = if is_random { "random" } else { "even" };
+                text += &format!(
+                    "[[load]]\nfrom = \"{}s\"\nrate = {rate}\nto_rate = {to_rate}\narrivals = \"{arrivals}\"\ncost = {cost}\n",
+                    index * 5
+                );
+            }
+            for (index, (latency, jitter, capacity, queue, failures, overloaded, has_provider)) in services.into_iter().enumerate() {
+                text += &format!(
+                    "[[service]]\nfrom = \"{}s\"\nlatency = \"{latency}ms\"\njitter = \"{jitter}ms\"\ncapacity = {capacity}\n\
+                     queue = {queue}\nfailures = {failures}\noverloaded = {overloaded}\n",
+                    index * 4
+                );
+                if has_provider {
+                    text += "provider = \"40/1s\"\n";
+                }
+            }
+            text += &format!("[flow]\nquota = \"{quota}/1s burst {burst}\"\n");
+            if let Some(timeout) = timeout {
+                text += &format!("timeout = \"{timeout}ms\"\n");
+            }
+            text += ["", "in_flight = 7\n", "in_flight = { law = \"aimd\" }\n", "in_flight = { law = \"gradient\", most = 50 }\n"][in_flight];
+            if has_breaker {
+                text += "[flow.breaker]\nwindow = \"2s\"\nminimum_calls = 5\ncool_down = \"1s\"\n";
+            }
+            if adapts {
+                text += "[flow.adaptive]\nevery = \"1s\"\nerrors = { cool_down = \"2s\" }\nload = {}\n";
+                if has_pace {
+                    text += "pace = \"500/9s\"\n";
+                }
+            }
+            text
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_scenario_adds_up(scenario in any_scenario()) {
+        let place = Place::new("simulate-random");
+        check_sums(&run(&place, &scenario, &["--plot", "out.svg"]).json());
+        let text = std::fs::read_to_string(place.path().join("out.svg")).unwrap();
+        prop_assert!(roxmltree::Document::parse(&text).is_ok());
+    }
+
+    #[test]
+    fn no_text_makes_it_panic(at in any::<prop::sample::Index>(), bytes in prop::collection::vec(any::<u8>(), 0..6)) {
+        let place = Place::new("simulate-mutated");
+        let mut text = BASIC.as_bytes().to_vec();
+        let at = at.index(text.len());
+        text.splice(at..(at + bytes.len()).min(BASIC.len()), bytes);
+        let ran = place.run("simulate", &["-", "--json"], &text);
+        prop_assert!(matches!(ran.code, Some(0 | 2)), "{:?}", ran);
+        prop_assert!(ran.code == Some(0) || ran.err.lines().count() == 1, "{:?}", ran);
+    }
+}
+
+const BASIC: &str = r#"title = "Basic"
+duration = "60s"
+seed = 1
+[[load]]
+from = "0s"
+rate = 50
+arrivals = "random"
+[[service]]
+from = "0s"
+latency = "100ms"
+jitter = "50ms"
+capacity = 10
+queue = 5
+failures = 5
+[[service]]
+from = "20s"
+latency = "900ms"
+capacity = 10
+[[service]]
+from = "40s"
+latency = "100ms"
+capacity = 10
+[flow]
+quota = "60/1s burst 20"
+timeout = "500ms"
+in_flight = { law = "aimd", most = 30 }
+[flow.breaker]
+cool_down = "2s"
+[flow.adaptive]
+every = "1s"
+errors = { cool_down = "3s" }
+load = { high = 90 }
+"#;
+
+const GOLDEN: [u64; 9] = [3_034, 2_008, 289, 718, 19, 1_816, 54, 0, 136];
