@@ -100,7 +100,7 @@ fn rates_are_exact_and_ramps_have_their_mean() {
     let place = Place::new("simulate-rates");
     let scenario = |load: &str| {
         format!(
-            "title = \"Rates\"\nduration = \"100s\"\nload = [{load}]\nservice = [{{ from = \"0s\", latency = \"1ms\" }}]\n[flow]\n"
+            "title = \"Rates\"\nduration = \"100s\"\nload = [{load}]\nservice = [{{ from = \"0s\", latency = \"1ms\" }}]\n"
         )
     };
     let offered = |load: &str| run(&place, &scenario(load), &[]).json()["offered"].as_u64().unwrap();

@@ -6,6 +6,9 @@ use super::axis::Axis;
 use super::check::Plan;
 use super::totals::{Counts, Part, Record};
 
+/// Which of the counts.
+type Count = fn(&Counts) -> u64;
+
 /// Curves over one axis.
 pub(super) struct Panel {
     /// What the axis counts, with its unit.
@@ -38,7 +41,7 @@ pub(super) fn panels(plan: &Plan, record: &Record) -> Vec<Panel> {
 }
 
 fn requests(plan: &Plan, record: &Record) -> Panel {
-    let rate = |count: fn(&Counts) -> u64| move |part: &Part, length| Some(per_second(count(&part.counts), length));
+    let rate = |count: Count| move |part: &Part, length| Some(per_second(count(&part.counts), length));
     let mut series = vec![
         curve(record, "offered", OFFERED, 2, rate(|counts| counts.offered)),
         curve(record, "admitted", ADMITTED, 4, rate(|counts| counts.admitted)),
@@ -57,7 +60,7 @@ fn requests(plan: &Plan, record: &Record) -> Panel {
 }
 
 fn refusals(record: &Record) -> Option<Panel> {
-    let curves: [(&str, RGBColor, fn(&Counts) -> u64); 6] = [
+    let curves: [(_, _, Count); 6] = [
         ("refused by the limiter", LIMITER, |counts| counts.refused_by_limiter),
         ("refused by the breaker", BREAKER, |counts| counts.refused_by_breaker),
         ("refused in flight", CONCURRENCY, |counts| counts.refused_by_concurrency),
@@ -73,7 +76,7 @@ fn refusals(record: &Record) -> Option<Panel> {
         })
         .collect();
     let axis = Axis::counting(highest(&series), 1_000);
-    (!series.is_empty()).then(|| Panel { name: "not served, per second", axis, series, height: 200 })
+    (!series.is_empty()).then_some(Panel { name: "not served, per second", axis, series, height: 200 })
 }
 
 fn latency(record: &Record) -> Panel {

@@ -17,6 +17,7 @@ pub(super) struct Scenario {
     pub(super) seed: Option<Whole<0, { i64::MAX as u64 }>>,
     pub(super) load: Spanned<Vec<LoadPhase>>,
     pub(super) service: Spanned<Vec<ServicePhase>>,
+    #[serde(default)]
     pub(super) flow: Flow,
 }
 
@@ -55,7 +56,7 @@ pub(super) struct ServicePhase {
     pub(super) refuses_in: Option<Time>,
 }
 
-#[derive(Debug, serde::Deserialize)]
+#[derive(Debug, Default, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Flow {
     pub(super) quota: Option<Spanned<LimitText>>,
