@@ -93,7 +93,9 @@ impl LimitHeaders {
         };
         let until_reset = self.limit.quota().map(|quota| self.seconds_until_reset(quota, tokens, decision, inspection));
         let said = item(&self.name, [Some((REMAINING, tokens)), until_reset.map(|seconds| (TIME, seconds))]);
-        headers.extend(said.map(|said| (Some(RATE_LIMIT), said)));
+        if let Some(said) = said {
+            headers.append(RATE_LIMIT, said);
+        }
         self.write_retry_after(headers, decision);
     }
 

@@ -1,6 +1,7 @@
 //! What is read from the headers of an answer.
 
-use std::time::{Duration, SystemTime};
+use core::time::Duration;
+use std::time::SystemTime;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proptest::prelude::*;
