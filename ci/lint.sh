@@ -17,6 +17,7 @@ done
 for features in "" metrics tracing metrics,tracing; do
     cargo clippy --quiet -p sluicegate-telemetry --features "$features" --all-targets -- -D warnings
 done
+cargo clippy --quiet -p sluicegate-http --all-targets -- -D warnings
 cargo clippy --quiet -p sluicegate-threads --all-features --all-targets -- -D warnings
 # The same code over loom's atomics.
 RUSTFLAGS="--cfg sluicegate_loom" \

@@ -64,4 +64,5 @@ for package in tokio async-std smol; do $check -p "sluicegate-$package"; done
 $check -p sluicegate-threads --no-default-features
 $check -p sluicegate-threads --all-features
 $check -p sluicegate-telemetry --all-features
+$check -p sluicegate-http
 $check -p sluicegate

@@ -34,6 +34,7 @@ try -p sluicegate-smol --all-features
 try -p sluicegate-async-std --all-features
 try -p sluicegate-telemetry
 try -p sluicegate-telemetry --all-features
+try -p sluicegate-http
 # One suite of promises about waiting, on every executor.
 try -p sluicegate-conformance
 try -p sluicegate
