@@ -43,6 +43,13 @@ fn the_time_is_until_all_is_there_again_rounded_up() {
 }
 
 #[test]
+fn a_third_of_a_nanosecond_past_a_second_is_the_next_second() {
+    let admitted = Ok(Admitted::new(Remaining::Exactly(2), Nanos::ZERO));
+    let headers = written(Limit::Quota(quota!("3/3000000001ns")), admitted, full(3));
+    assert_eq!(headers["ratelimit"], r#""x";r=2;t=2"#);
+}
+
+#[test]
 fn a_window_says_when_it_ends() {
     let limit = quota!("10/60s");
     let window: ShardedWindow<[Shard; 4], _, _> =
