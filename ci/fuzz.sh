@@ -10,6 +10,8 @@ if ! cargo fuzz --version >/dev/null 2>&1; then
     cargo install cargo-fuzz --version '^0.13' --locked --quiet
 fi
 
+# All at once, on every core.
+cargo +nightly fuzz build
 for target in $(cd fuzz && cargo +nightly fuzz list); do
     mkdir -p "fuzz/corpus/$target"
     echo "-- $target"
