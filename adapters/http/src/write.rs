@@ -80,13 +80,14 @@ impl LimitHeaders {
     /// Says in `headers` what was decided, and what `inspection` found right after it.
     ///
     /// What other limiters have said stays: `RateLimit-Policy` and `RateLimit` are lists, to which this limiter is added, and of `Retry-After` the
-    /// longer wait stays.
+    /// longer wait stays. A map that is full is left as it is.
     pub fn write(&self, headers: &mut HeaderMap, decision: Decision, inspection: Inspection) {
         let Some(policy) = &self.policy else { return };
         if let Ok(Admitted { remaining: Remaining::Unlimited, .. }) = decision {
             return;
         }
-        headers.append(RATE_LIMIT_POLICY, policy.clone());
+        // A map that is full already is left as it is.
+        let _ = headers.try_append(RATE_LIMIT_POLICY, policy.clone());
         let tokens = match decision {
             Ok(admitted) => admitted.remaining.exactly().unwrap_or(inspection.level),
             Err(_) => inspection.level,
@@ -94,7 +95,7 @@ impl LimitHeaders {
         let until_reset = self.limit.quota().map(|quota| self.seconds_until_reset(quota, tokens, decision, inspection));
         let said = item(&self.name, [Some((REMAINING, tokens)), until_reset.map(|seconds| (TIME, seconds))]);
         if let Some(said) = said {
-            headers.append(RATE_LIMIT, said);
+            let _ = headers.try_append(RATE_LIMIT, said);
         }
         self.write_retry_after(headers, decision);
     }
@@ -123,7 +124,7 @@ impl LimitHeaders {
         let seconds = whole_seconds(retry_after).max(1);
         let said_before = headers.get(RETRY_AFTER).and_then(|said| said.to_str().ok()?.parse::<u64>().ok());
         if said_before.is_none_or(|before| before < seconds) {
-            headers.insert(RETRY_AFTER, seconds.into());
+            let _ = headers.try_insert(RETRY_AFTER, seconds.into());
         }
     }
 }

@@ -220,3 +220,21 @@ fn owing(owed: u64, mut inspection: Inspection) -> Inspection {
 fn extreme() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), Just(1), Just(u64::MAX), Just(u64::MAX - 1), any::<u64>()]
 }
+
+#[test]
+fn a_map_that_is_full_is_left_as_it_is() {
+    let limit = quota!("1/1h");
+    let bucket = TokenBucket::with_clock(limit, ManualClock::new());
+    assert!(bucket.try_acquire(1).is_ok());
+    let said = LimitHeaders::new("search", Limit::Quota(limit)).unwrap();
+    let mut headers = HeaderMap::new();
+    for number in 0.. {
+        let name: http::HeaderName = format!("x-{number}").parse().unwrap();
+        if headers.try_append(name, http::HeaderValue::from_static("1")).is_err() {
+            break;
+        }
+    }
+    let before = headers.len();
+    said.write(&mut headers, bucket.try_acquire(1), bucket.inspect());
+    assert_eq!(headers.len(), before);
+}

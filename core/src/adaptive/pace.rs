@@ -23,7 +23,8 @@ impl QuotaLeft {
 
 /// Spreads what is left of a quota over what is left of its period, aimed anew at each evaluation.
 ///
-/// Where more is left than the base would use, the base is allowed, and no more.
+/// Where more is left than the base would use, the base is allowed, and no more. What a bucket holds still counts as left, so at full demand up to a burst of the
+/// limit in force may be missing in the last moments of a period.
 ///
 /// ```
 /// use core::time::Duration;

@@ -129,7 +129,7 @@ impl BreakerOptions {
         Self { slow: Some((from, share)), ..self }
     }
 
-    /// Trips at so many failures in a row, none of them longer ago than the window. At least 1.
+    /// Trips at so many failures in a row, each less than a window after the one before. At least 1.
     pub const fn consecutive_failures(self, failures: u32) -> Self {
         Self { consecutive: Some(failures), ..self }
     }
