@@ -85,6 +85,31 @@ fn c11_errors_cut_to_50_25_and_10_percent_and_a_cool_down_later_it_comes_back() 
     assert_eq!(policy.evaluate(at(18), &Signals::default()), None);
 }
 
+/// A leap and a step back: nothing comes back before the period's end, and it does come back then.
+#[test]
+fn c12_an_account_outlives_a_clock_that_leaps_and_steps_back() {
+    let day = Duration::from_secs(86_400);
+    let hour = |hour: u64| Nanos::from_secs(3_600 * hour);
+    let left = |tokens, hours: u64| Some(QuotaLeft::new(tokens, Duration::from_secs(3_600 * hours)));
+    let mut own = QuotaAccount::every(day, 100, hour(6));
+    own.spend(hour(10), 60);
+    // 400 days ahead, where another period is under way, and back.
+    own.spend(hour(9_610), 30);
+    assert_eq!(own.left(hour(9_610)), left(70, 20));
+    assert_eq!(own.left(hour(11)), left(70, 19), "of the day that the reading is in");
+    own.spend(hour(29), 10);
+    assert_eq!(own.left(hour(29)), left(60, 1));
+    assert_eq!(own.left(hour(30)), left(100, 24), "and the next one begins as ever");
+    assert_eq!(own.left(hour(5)), left(100, 1));
+
+    let mut providers = QuotaAccount::unknown();
+    providers.report(hour(1_000), QuotaLeft::new(50, Duration::from_secs(7_200)));
+    assert_eq!(providers.left(hour(2)), left(50, 2));
+    providers.spend(hour(3), 20);
+    assert_eq!(providers.left(hour(3)), left(30, 1));
+    assert_eq!(providers.left(hour(4)), None);
+}
+
 #[test]
 fn c12_what_is_left_of_a_day_is_spread_over_what_is_left_of_it() {
     const DAY: u64 = 86_400;
@@ -292,6 +317,10 @@ proptest! {
                 end += (u128::from(now) - end) / u128::from(period) * u128::from(period) + u128::from(period);
                 end = end.min(u64::MAX.into());
                 spent = 0;
+            }
+            // A step back: the period that the reading is in, with what was spent.
+            while end > u128::from(now) + u128::from(period) {
+                end -= (end - u128::from(now) - 1) / u128::from(period) * u128::from(period);
             }
             account.spend(Nanos::new(now), cost);
             spent += cost;

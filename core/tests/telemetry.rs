@@ -557,6 +557,26 @@ fn c16_a_clock_that_steps_back_raises_nothing() {
 }
 
 #[test]
+fn c16_leaps_to_the_end_of_time_stop_no_alert() {
+    let mut alerts = Alerts::new(AlertPolicy::default());
+    let mut evaluate = |now, admitted, denied| {
+        let changes = alerts.evaluate(now, &counts(admitted, denied, 0, 0), Inspection::new(100, 100));
+        changes.filter(|change| change.alert == Alert::Rejections).map(|change| change.is_raised).collect::<Vec<_>>()
+    };
+    for turn in 0..40 {
+        assert_eq!(evaluate(Nanos::ZERO, 1_000 * turn, 1_000 * turn), []);
+        let _ = evaluate(Nanos::MAX, 1_000 * turn, 1_000 * turn);
+        assert_eq!(evaluate(Nanos::from_secs(1), 1_000 * turn, 1_000 * turn), []);
+        assert_eq!(evaluate(Nanos::from_secs(6), 1_000 * turn, 1_000 * (turn + 1)), [true], "after {turn} leaps");
+        assert_eq!(
+            evaluate(Nanos::from_secs(120), 1_000 * (turn + 1), 1_000 * (turn + 1)),
+            [false],
+            "after {turn} leaps"
+        );
+    }
+}
+
+#[test]
 fn c16_options_are_checked_and_say_what_they_want() {
     use AlertOptionsError as Error;
     let (low, high) = (share(10), share(20));

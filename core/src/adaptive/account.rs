@@ -13,8 +13,8 @@ use crate::Nanos;
 ///
 /// # A clock that misbehaves
 ///
-/// After a step back the time until the reset is never taken for longer than a period, or than what was said. A leap over several periods begins the one that
-/// it leads into.
+/// A leap over several periods begins the one that it leads into. After a step back by more than is left the period that the reading is in ends when it would have
+/// anyway, and what was said of a provider's quota lasts for as long as was said, from then on. No step gives anything back before the end of a period.
 ///
 /// ```
 /// use core::time::Duration;
@@ -74,20 +74,35 @@ impl QuotaAccount {
         Some(QuotaLeft::new(self.tokens, until.saturating_duration_since(now).min(longest)))
     }
 
-    /// Begins the period that `now` is in.
+    /// Goes to the period that `now` is in, and begins it where that is a later one.
     fn follow(&mut self, now: Nanos) {
-        let Some((until, _)) = self.until else { return };
-        if now < until {
+        let Some((until, longest)) = self.until else { return };
+        let left = until.saturating_duration_since(now);
+        if !left.is_zero() && left <= longest {
             return;
         }
-        self.until = None;
-        if let Some((period, tokens)) = self.renewal {
-            // A period beyond 584 years never ends.
-            let nanos = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX);
-            let into_it = (now.as_u64() - until.as_u64()) % nanos;
-            let end = now.as_u64().saturating_add(nanos - into_it);
-            self.tokens = tokens;
-            self.until = Some((Nanos::new(end), period));
-        }
+        self.until = match self.renewal {
+            Some((period, tokens)) => {
+                if left.is_zero() {
+                    self.tokens = tokens;
+                }
+                Some((end_of_period(period, until, now), period))
+            }
+            None if left.is_zero() => None,
+            // The clock went back.
+            None => Some((now.saturating_add(longest), longest)),
+        };
     }
+}
+
+/// The end of the period that `now` is in, where one ends at `until`.
+fn end_of_period(period: Duration, until: Nanos, now: Nanos) -> Nanos {
+    // A period beyond 584 years never ends.
+    let nanos = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX);
+    let left = match until.as_u64().checked_sub(now.as_u64()) {
+        // Of the ends before `until`, or that one, the first after `now`.
+        Some(until) if until > 0 => (until - 1) % nanos + 1,
+        _ => nanos - (now.as_u64() - until.as_u64()) % nanos,
+    };
+    Nanos::new(now.as_u64().saturating_add(left))
 }

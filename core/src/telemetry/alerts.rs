@@ -7,6 +7,7 @@ use core::time::Duration;
 use super::counters::{CounterSnapshot, HUNDREDTH};
 use super::policy::AlertPolicy;
 use super::window::Window;
+use crate::nanos::nanos_to_duration;
 use crate::{Inspection, Nanos, Share};
 
 /// What may be wrong with a limiter, or with those who use it.
@@ -92,15 +93,15 @@ pub struct Alerts {
     policy: AlertPolicy,
     /// By the number of the alert.
     is_raised: [bool; Alert::ALL.len()],
-    /// The reading of the last evaluation, and the sum of all steps forward up to it.
+    /// The reading of the last evaluation, and the sum of all steps forward up to it, of which there can be more than a reading holds.
     last: Option<Nanos>,
-    elapsed: u64,
+    elapsed: u128,
     /// Admitted, denied, bursts.
     minute: Window<3>,
     /// Adjustments.
     hour: Window<1>,
     /// `elapsed` when it was first known to be empty, until it is half full again.
-    empty_since: Option<u64>,
+    empty_since: Option<u128>,
     /// How often admissions had seen it half full again, at the last evaluation.
     recovered: u64,
     /// Of how many times that it was emptied an inspection has seen the end.
@@ -164,7 +165,7 @@ impl Alerts {
     /// Counts the time that has passed.
     fn follow(&mut self, now: Nanos) {
         let last = self.last.replace(now).unwrap_or(now);
-        self.elapsed = self.elapsed.saturating_add(now.as_u64().saturating_sub(last.as_u64()));
+        self.elapsed += u128::from(now.as_u64().saturating_sub(last.as_u64()));
         if now < last {
             self.empty_since = self.empty_since.map(|_| self.elapsed);
         }
@@ -186,7 +187,7 @@ impl Alerts {
         if was_emptied || !HUNDREDTH.is_reached(holds.level, holds.capacity) {
             self.empty_since.get_or_insert(self.elapsed);
         }
-        self.empty_since.map(|since| Duration::from_nanos(self.elapsed - since))
+        self.empty_since.map(|since| nanos_to_duration(self.elapsed - since))
     }
 
     fn settle(&mut self, alert: Alert, verdict: Option<Verdict>) -> Option<AlertChange> {
