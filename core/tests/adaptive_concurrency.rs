@@ -207,7 +207,7 @@ fn sampling(least: u64, longest: u64, samples: u32) -> SampleWindow {
 #[test]
 fn a_window_needs_its_time_and_its_samples() {
     let mut window = sampling(100, 1_000, 3);
-    let mut call = |start, end, outcome, in_use| window.add(at(start), at(end), outcome, in_use);
+    let mut call = |start, end, outcome, in_use| window.add(at(start), at(end), outcome, in_use, 100);
     assert_eq!(call(0, 10, Outcome::Success, 2), Sampled::Counted);
     assert_eq!(call(5, 10, Outcome::Success, 7), Sampled::Counted);
     assert_eq!(call(5, 109, Outcome::Dropped, 1), Sampled::Counted, "enough, but too early");
@@ -227,17 +227,20 @@ fn a_window_needs_its_time_and_its_samples() {
 #[test]
 fn windows_with_too_few_samples_are_dropped_whole_and_told() {
     let mut window = sampling(100, 1_000, 3);
-    assert_eq!(window.add(at(0), at(10), Outcome::Dropped, 50), Sampled::Counted);
-    assert_eq!(window.add(at(0), at(11), Outcome::Success, 50), Sampled::Counted);
-    assert_eq!(window.add(at(1_000), at(1_011), Outcome::Success, 4), Sampled::Dropped { samples: 2 });
-    assert_eq!(window.add(at(1_100), at(1_111), Outcome::Success, 4), Sampled::Counted);
-    let Sampled::Closed(closed) = window.add(at(1_200), at(1_211), Outcome::Success, 4) else { panic!("three") };
+    assert_eq!(window.add(at(0), at(10), Outcome::Dropped, 50, 100), Sampled::Counted);
+    assert_eq!(window.add(at(0), at(11), Outcome::Success, 50, 100), Sampled::Counted);
+    assert_eq!(window.add(at(1_000), at(1_011), Outcome::Success, 4, 100), Sampled::Dropped { samples: 2 });
+    assert_eq!(window.add(at(1_100), at(1_111), Outcome::Success, 4, 100), Sampled::Counted);
+    let Sampled::Closed(closed) = window.add(at(1_200), at(1_211), Outcome::Success, 4, 100) else { panic!("three") };
     assert_eq!((closed.dropped, closed.successes, closed.most_in_use), (0, 3, 4), "nothing of the old one is left");
 
     // Enough of them, but nobody closed it in time: they are old.
     let mut window = sampling(100, 1_000, 2);
-    assert_eq!((0..5).filter(|turn| window.add(at(0), at(*turn), Outcome::Dropped, 9) == Sampled::Counted).count(), 5);
-    assert_eq!(window.add(at(0), at(1_001), Outcome::Success, 1), Sampled::Dropped { samples: 5 });
+    assert_eq!(
+        (0..5).filter(|turn| window.add(at(0), at(*turn), Outcome::Dropped, 9, 100) == Sampled::Counted).count(),
+        5
+    );
+    assert_eq!(window.add(at(0), at(1_001), Outcome::Success, 1, 100), Sampled::Dropped { samples: 5 });
 
     let law = AimdOptions::new().limits(1, 10, 100).build().unwrap();
     let mut controller = ConcurrencyController::new(sampling(100, 1_000, 3), law);
@@ -245,6 +248,64 @@ fn windows_with_too_few_samples_are_dropped_whole_and_told() {
         assert_eq!(controller.add(at(turn * 2_000 - 1), at(turn * 2_000), Outcome::Dropped, 10), None);
     }
     assert_eq!((controller.limit(), controller.closed_windows(), controller.dropped_windows()), (10, 0, 98));
+}
+
+#[test]
+fn a_window_of_slow_calls_under_a_low_limit_is_closed_with_fewer_samples() {
+    // One at a time, of 2 s each: never twenty in 10 s.
+    for (limit, per_turn, closes_at) in [(1, 1, Some(5)), (2, 2, Some(5)), (3, 2, Some(5)), (6, 2, None)] {
+        let mut window = SampleWindow::default();
+        let samples = (0..12_u64).flat_map(|sample| (0..per_turn).map(move |_| sample));
+        let closed = samples.enumerate().find_map(|(number, turn)| {
+            let (start, end) = (at(1_000 * turn), at(1_000 * turn + 2_000));
+            let sampled = window.add(start, end, Outcome::Success, per_turn, limit);
+            matches!(sampled, Sampled::Closed(_)).then_some((number, turn))
+        });
+        match (closed, closes_at) {
+            (Some((_, turn)), Some(expected)) => assert_eq!(turn, expected, "half of the longest time, at {limit}"),
+            // Twelve are needed at most, and there are ten by half of the time.
+            (Some((number, turn)), None) => assert_eq!((number + 1, turn), (12, 5)),
+            (None, _) => panic!("it is never closed at {limit}"),
+        }
+    }
+    // Before half of the time all of them are needed, and after all of it none do.
+    let mut window = sampling(0, 1_000, 20);
+    assert_eq!(
+        (0..4).filter(|turn| window.add(at(0), at(100 * turn), Outcome::Success, 1, 1) == Sampled::Counted).count(),
+        4
+    );
+    assert!(matches!(window.add(at(0), at(499), Outcome::Success, 1, 1), Sampled::Counted));
+    assert!(matches!(window.add(at(0), at(500), Outcome::Success, 1, 1), Sampled::Closed(_)));
+    assert_eq!(window.add(at(0), at(600), Outcome::Success, 1, 1), Sampled::Counted);
+    assert_eq!(window.add(at(0), at(1_601), Outcome::Success, 1, 1), Sampled::Dropped { samples: 1 });
+}
+
+#[test]
+fn a_limit_at_its_floor_recovers_also_where_calls_are_slow() {
+    for seconds in [1, 2, 4, 9] {
+        for latency_law in [false, true] {
+            let mut aimd = ConcurrencyController::new(
+                SampleWindow::default(),
+                AimdOptions::new().limits(1, 1, 50).build().unwrap(),
+            );
+            let mut gradient = ConcurrencyController::new(SampleWindow::default(), gradient(1, 1, 50).build().unwrap());
+            let mut now = 0;
+            for _ in 0..200 {
+                let limit = if latency_law { gradient.limit() } else { aimd.limit() };
+                for _ in 0..limit {
+                    let (start, end) = (at(now), at(now + 1_000 * seconds));
+                    let _ = if latency_law {
+                        gradient.add(start, end, Outcome::Success, limit)
+                    } else {
+                        aimd.add(start, end, Outcome::Success, limit)
+                    };
+                }
+                now += 1_000 * seconds;
+            }
+            let limit = if latency_law { gradient.limit() } else { aimd.limit() };
+            assert!(limit >= 5, "{limit} after {now} ms of calls of {seconds} s");
+        }
+    }
 }
 
 #[test]

@@ -42,7 +42,7 @@ impl<L: ConcurrencyLaw> ConcurrencyController<L> {
     /// Adds a call that ended at `ended` while `in_use` was in use, itself included. If that closes a window which changes the limit,
     /// it is returned.
     pub fn add(&mut self, started: Nanos, ended: Nanos, outcome: Outcome, in_use: u32) -> Option<u32> {
-        match self.window.add(started, ended, outcome, in_use) {
+        match self.window.add(started, ended, outcome, in_use, self.limit()) {
             Sampled::NotCounted | Sampled::Counted => None,
             Sampled::Dropped { .. } => {
                 self.dropped = self.dropped.saturating_add(1);

@@ -9,8 +9,9 @@ use crate::{Nanos, Outcome};
 /// Gathers how calls ended until there is enough of it to go by.
 ///
 /// A window begins with a sample. It is closed by the first sample that finds it [`least`](SampleOptions::lasting) long or longer and with at least
-/// [`samples`](SampleOptions::samples) in it. One that could not be closed within the longest time is dropped whole: few samples, or old ones, say
-/// nothing, and what they say must not be mixed with what comes after a pause.
+/// [`samples`](SampleOptions::samples) in it. Once half of the longest time is over, twice the limit in force are enough, if that is fewer: where few calls are let in
+/// and each takes long, there never are more, and a limit at its floor would stay there. One that could not be closed within the longest time is dropped
+/// whole: few samples, or old ones, say nothing, and what they say must not be mixed with what comes after a pause.
 ///
 /// # What is a sample
 ///
@@ -23,7 +24,7 @@ use crate::{Nanos, Outcome};
 /// use sluicegate_core::{Nanos, Outcome, SampleOptions, Sampled};
 ///
 /// let mut window = SampleOptions::new().lasting(Duration::from_secs(1), Duration::from_secs(9)).samples(2).build()?;
-/// let mut call = |start, end| window.add(Nanos::from_millis(start), Nanos::from_millis(end), Outcome::Success, 3);
+/// let mut call = |start, end| window.add(Nanos::from_millis(start), Nanos::from_millis(end), Outcome::Success, 3, 10);
 /// assert_eq!(call(1_000, 1_010), Sampled::Counted);
 /// let Sampled::Closed(closed) = call(2_000, 2_030) else { panic!("it has lasted for a second, and has two") };
 /// assert_eq!((closed.successes, closed.mean_latency()), (2, Some(Duration::from_millis(20))));
@@ -52,8 +53,8 @@ impl SampleWindow {
         &self.options
     }
 
-    /// Adds a call that ended at `ended` while `in_use` was in use, itself included.
-    pub fn add(&mut self, started: Nanos, ended: Nanos, outcome: Outcome, in_use: u32) -> Sampled {
+    /// Adds a call that ended at `ended` while `in_use` was in use, itself included, of the `limit` in force.
+    pub fn add(&mut self, started: Nanos, ended: Nanos, outcome: Outcome, in_use: u32, limit: u32) -> Sampled {
         let success = match outcome {
             Outcome::Success if ended >= started => Some(ended.as_u64() - started.as_u64()),
             Outcome::Dropped => None,
@@ -73,7 +74,9 @@ impl SampleWindow {
         }
         self.begun = Some(begun);
         self.gathered.count(success, in_use);
-        if lasted >= least && self.gathered.samples() >= u64::from(self.options.samples) {
+        let enough = u64::from(self.options.samples);
+        let enough = if lasted >= longest / 2 { enough.min(2 * u64::from(limit)) } else { enough };
+        if lasted >= least && self.gathered.samples() >= enough {
             Sampled::Closed(self.forget())
         } else {
             Sampled::Counted
@@ -184,7 +187,7 @@ impl ClosedWindow {
 /// | | what | default |
 /// |---|---|---|
 /// | [`lasting`](Self::lasting) | the least and the longest time of a window | 250 ms, 10 s |
-/// | [`samples`](Self::samples) | the least number of samples in one | 20 |
+/// | [`samples`](Self::samples) | the least number of samples in one; later twice the limit, if that is fewer | 20 |
 ///
 /// ```
 /// use sluicegate_core::{SampleOptions, SampleOptionsError};
@@ -212,7 +215,7 @@ impl SampleOptions {
         Self { lasting: (least, longest), ..self }
     }
 
-    /// How many samples there have to be. At least 1.
+    /// How many samples there have to be, or twice the limit in force once half of the longest time is over, if that is fewer. At least 1.
     pub const fn samples(self, least: u32) -> Self {
         Self { samples: least, ..self }
     }
