@@ -154,6 +154,35 @@ fn c14_a_probe_that_never_comes_back_shuts_nobody_out_for_ever() {
 }
 
 #[test]
+fn c14_a_probe_that_comes_back_renews_the_patience_with_the_others() {
+    let policy = BreakerOptions::new().probes(3).probe_patience(Duration::from_secs(10)).build().unwrap();
+    let mut state = BreakerState::new(policy);
+    state.trip(Nanos::ZERO);
+    let probes = [5, 13, 14].map(|now| state.try_call(seconds(now)).unwrap());
+    let [first, second, third] = probes;
+    state.settle(seconds(14), first, CallOutcome::Success);
+    // Ten seconds after the first one passed, but the others are healthy.
+    assert_eq!(state.try_call(seconds(15)), Err(Denied::CircuitOpen { retry_after: None }));
+    state.settle(seconds(22), second, CallOutcome::Success);
+    assert_eq!(state.try_call(seconds(31)), Err(Denied::CircuitOpen { retry_after: None }));
+    state.settle(seconds(31), third, CallOutcome::Success);
+    assert_eq!(state.phase(), BreakerPhase::Closed);
+}
+
+#[test]
+fn c14_who_only_looks_is_not_shut_out_by_a_clock_that_went_back() {
+    let breaker = Breaker::with_clock(twice(), ManualClock::new());
+    breaker.trip_at(seconds(1_000_000));
+    let retry_after = Some(Duration::from_secs(5));
+    assert_eq!(breaker.peek_at(seconds(10)), Err(Denied::CircuitOpen { retry_after }));
+    assert_eq!(
+        breaker.peek_at(Nanos::from_millis(14_999)),
+        Err(Denied::CircuitOpen { retry_after: Some(Duration::from_millis(1)) })
+    );
+    assert_eq!(breaker.peek_at(seconds(15)), Ok(()));
+}
+
+#[test]
 fn c14_patience_begins_with_the_first_probe_that_is_not_forgotten() {
     let mut state = BreakerState::new(twice());
     state.trip(seconds(0));

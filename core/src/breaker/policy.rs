@@ -58,7 +58,7 @@ impl Default for BreakerPolicy {
 /// | [`consecutive_failures`](Self::consecutive_failures) | trips at so many failures in a row, however few calls there were | none |
 /// | [`cool_down`](Self::cool_down) | how long it stays open the first time, and at most; twice as long each further time in a row | 5 s, 60 s |
 /// | [`probes`](Self::probes) | so many calls pass then, and all of them have to succeed | 3 |
-/// | [`probe_patience`](Self::probe_patience) | how long after the first of them others pass in their place | the longest cool-down |
+/// | [`probe_patience`](Self::probe_patience) | how long without one that comes back, until others pass in their place | the longest cool-down |
 ///
 /// ```
 /// use core::time::Duration;
@@ -144,8 +144,8 @@ impl BreakerOptions {
         Self { probes, ..self }
     }
 
-    /// So long after the first of them passed, probes that have not come back are given up, and others pass in their place: one that hangs,
-    /// or whose permit was leaked, must not shut everybody out for ever.
+    /// So long after the first of them passed, or the last one succeeded, probes that have not come back are given up, and others pass in their place: one
+    /// that hangs, or whose permit was leaked, must not shut everybody out for ever. It should be above what a call takes.
     pub const fn probe_patience(self, patience: Duration) -> Self {
         Self { probe_patience: Some(patience), ..self }
     }

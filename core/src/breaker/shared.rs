@@ -93,14 +93,19 @@ impl<R: RawMutex, C, O> CircuitBreaker<R, C, O> {
         self.state.lock().clone()
     }
 
-    /// What [`try_call_at`](Self::try_call_at) would answer, letting nothing pass and telling nobody.
+    /// What [`try_call_at`](Self::try_call_at) would answer, letting nothing pass and telling nobody. (A clock that went back is noticed here too, so whoever
+    /// only looks is not shut out for longer either.)
     ///
     /// # Errors
     /// As `try_call_at`.
     pub fn peek_at(&self, now: Nanos) -> Result<(), Denied> {
         match self.pass(now) {
             Some(_) => Ok(()),
-            None => self.state.lock().peek(now),
+            None => {
+                let mut state = self.state.lock();
+                state.follow(now);
+                state.peek(now)
+            }
         }
     }
 

@@ -65,7 +65,7 @@ enum Phase {
     Open {
         until: Nanos,
     },
-    /// Since when a probe was out, how many have passed, and how many of them have succeeded.
+    /// Since when a probe was out and none came back, how many have passed, and how many of them have succeeded.
     HalfOpen {
         since: Nanos,
         passed: u32,
@@ -162,7 +162,9 @@ impl BreakerState {
     fn settle_probe(&mut self, now: Nanos, is_failure: bool) {
         match &mut self.phase {
             Phase::HalfOpen { .. } if is_failure => self.trip(now),
-            Phase::HalfOpen { succeeded, .. } => {
+            Phase::HalfOpen { since, succeeded, .. } => {
+                // Those that are still out have as much time again: that they are slow is known to be no sign that they hang.
+                *since = now;
                 *succeeded += 1;
                 if *succeeded >= self.policy.options().probes {
                     self.close();
@@ -264,7 +266,7 @@ impl BreakerState {
     }
 
     /// Has what lies further ahead than it could begin anew at `now`, because it is the clock that went back.
-    fn follow(&mut self, now: Nanos) {
+    pub(super) fn follow(&mut self, now: Nanos) {
         let cool_down = self.policy.cool_down(self.trips);
         match &mut self.phase {
             Phase::Closed => {}
