@@ -58,6 +58,7 @@ macro_rules! suite {
             b02_no_window_holds_more_than_the_count_whoever_waits
             b03_a_refusal_takes_nothing
             b03_what_can_never_be_is_refused_at_once
+            b03_what_can_never_be_is_refused_at_once_by_a_flow
             b04_the_hint_is_exact
             b05_a_deadline_ends_the_wait
             b05_a_timeout_ends_the_wait
@@ -80,6 +81,7 @@ macro_rules! suite {
             b06_who_is_dropped_while_all_wait_takes_nothing
             b06_who_is_never_polled_again_holds_nobody_up_for_good
             b06_who_leaves_a_key_lets_those_behind_move_up
+            b06_who_only_tries_is_not_kept_out_by_what_a_stuck_one_was_granted
             b06_who_panics_gives_its_place_up
             b06_who_times_out_lets_those_behind_move_up
             b06_who_waits_for_a_reservation_and_is_dropped_holds_nothing
@@ -117,18 +119,25 @@ macro_rules! suite {
             c09_a_hierarchy_is_waited_for_as_a_whole
             c09_who_waits_for_a_hierarchy_and_is_dropped_takes_nothing_at_any_level
             c13_a_flow_is_evaluated_every_5_s_and_returns_to_its_base
+            c13_what_is_off_or_denied_adapts_to_nothing
             c14_a_breaker_that_opens_meanwhile_burns_no_token
             c14_a_call_that_takes_too_long_is_given_up
             c15_a_crashed_one_restarts_alone_with_its_last_configuration
+            c15_a_policy_that_has_adapted_goes_on_from_there
             c15_a_restart_that_panics_is_tried_again_in_time
+            c15_a_task_that_panics_at_each_turn_fills_its_bucket_no_faster_than_its_quota
+            c15_an_observer_that_panics_leaves_no_flow_and_no_alert_behind
             c15_dropping_the_registry_ends_everything_it_started
             c15_flows_are_made_and_removed_at_run_time
             c16_alerts_of_a_flow_are_raised_and_cleared
+            c16_refusals_of_a_flow_are_told_once
             c17_a_flow_has_so_many_in_flight_and_goes_in_order
             c17_a_permit_that_nobody_fetches_goes_to_the_next
             c17_a_timeout_ends_the_wait_for_a_permit
             c17_permits_compose_with_tokens_and_go_in_order
             c17_the_places_of_a_flow_adapt_to_how_calls_end
+            c17_waiting_for_tokens_is_no_call_in_flight
+            c17_who_waits_for_a_place_keeps_its_tokens_until_it_leaves
             d02_what_a_reservation_did_not_need_goes_to_who_waits_at_once
             d02_what_is_given_back_goes_to_who_waits_at_once
             d03_no_more_keys_are_waited_for_than_may

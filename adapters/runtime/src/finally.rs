@@ -10,7 +10,7 @@ impl<F: FnMut()> Drop for Finally<F> {
 }
 
 /// Does something with each of them, also with the rest where it panics with one.
-#[cfg(feature = "keyed")]
+#[cfg(feature = "alloc")]
 pub(crate) fn for_all<I: IntoIterator>(items: I, run: impl FnMut(I::Item)) {
     struct Rest<I: Iterator, F: FnMut(I::Item)>(I, F);
 

@@ -167,19 +167,29 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
         let at = self.runtime.now();
         let is_all = line.let_go(at, &self.limiter, &mut news);
         line.mind_time(at, &self.limiter, None, &mut news);
-        let denial = if line.is_closed() {
-            Some(self.limiter.denial(now, line.with_those_ahead(cost), Denied::Closed))
-        } else if self.options.is_fair && line.len() > 0 {
-            Some(line.denial_behind(at, &self.limiter, cost))
-        } else {
-            None
-        };
+        let denial = self.denial_beside(&line, at, cost);
         self.unlock(line);
         self.tell(news, is_all);
         match denial {
             Some(denial) => Err(denial),
             None => take_at(&self.limiter, now, cost),
         }
+    }
+
+    /// Why the line does not let `cost` be taken at once, whatever the limiter says.
+    fn denial_beside(&self, line: &Line<S, L>, now: Nanos, cost: L::Cost) -> Option<L::Denial> {
+        if line.is_closed() {
+            Some(self.limiter.denial(now, line.with_those_ahead(cost), Denied::Closed))
+        } else if self.options.is_fair && line.len() > 0 {
+            Some(line.denial_behind(now, &self.limiter, cost))
+        } else {
+            None
+        }
+    }
+
+    /// The same for who only looks, and lets nobody go.
+    pub(crate) fn denial_at_once(&self, now: Nanos, cost: L::Cost) -> Option<L::Denial> {
+        if self.waiting.is_none() { None } else { self.denial_beside(&self.line.lock(), now, cost) }
     }
 
     /// Waits until `cost` can be taken, in order, for as long as that takes.
@@ -329,8 +339,8 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
     /// Opens the lock, after telling those who do not take it how many wait.
     pub(crate) fn unlock(&self, mut line: MutexGuard<'_, M, Line<S, L>>) {
         line.tidy();
-        // One who closed counts as somebody who waits for ever, so that everybody looks.
-        self.waiting.set(line.len() + usize::from(line.is_closed()));
+        // One who closed counts as somebody who waits for ever, so that everybody looks; and so does, until it has fetched it, one for whom something is held.
+        self.waiting.set(line.len() + line.held() + usize::from(line.is_closed()));
         drop(line);
     }
 }

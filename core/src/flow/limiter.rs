@@ -231,6 +231,27 @@ impl<L: Limiter, C: Clock, B: CallBreaker, P: CallLimit, O: FlowObserver> Flow<L
         Ok(FlowPermit::new(self, now, passed, place))
     }
 
+    /// Refuses at once what nobody should wait for: a cost that the limiter [never](Denied::is_final) admits, and any call while the breaker is open. For who waits for
+    /// the limiter before it [enters](Self::enter_with); it takes nothing, and tells of a refusal.
+    ///
+    /// # Errors
+    /// [`FlowRefusal`] names the part that refuses, and why.
+    pub fn turn_away_at(&self, now: Nanos, cost: u64) -> Result<(), FlowRefusal> {
+        let refusal = match self.limiter.peek_at(now, cost) {
+            Err(denied) if denied.is_final() => {
+                self.limiter.tell(now, cost, &Err(denied));
+                FlowRefusal { stage: FlowStage::Limiter, denied }
+            }
+            // Who is refused is told of by the breaker; one whom it lets pass after all leaves no trace.
+            _ => match self.breaker.peek_at(now).or_else(|_| self.breaker.pass_at(now).map(drop)) {
+                Ok(()) => return Ok(()),
+                Err(denied) => FlowRefusal { stage: FlowStage::Breaker, denied },
+            },
+        };
+        self.observer.call_refused(now, cost, &refusal);
+        Err(refusal)
+    }
+
     /// What [`enter_at`](Self::enter_at) would answer as far as limiter and breaker go; takes nothing and tells nobody.
     ///
     /// # Errors

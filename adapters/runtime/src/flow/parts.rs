@@ -38,7 +38,10 @@ impl<R: Runtime, M: RawMutex, O: Observer> Limiter for FlowLimiter<R, M, O> {
     }
 
     fn peek_at(&self, now: Nanos, cost: u64) -> Decision {
-        self.0.limiter.peek_at(now, cost)
+        match self.0.denial_at_once(now, cost) {
+            Some(denied) => Err(denied),
+            None => self.0.limiter.peek_at(now, cost),
+        }
     }
 
     fn inspect_at(&self, now: Nanos) -> Inspection {

@@ -40,15 +40,18 @@ pub type QueuedFlowPermit<'f, R, M, O = ()> = FlowPermit<'f, FlowLimiter<R, M, O
 ///
 /// Those of a [`Flow`]: who pays, what each end does, that nothing leaks. And of waiting:
 ///
-/// - Who waits holds no token and no probe's place. A place in flight is taken first and kept while waiting for tokens: whoever is behind needs both, and
-///   so nobody loses by it.
+/// - Who waits holds no place in flight and no probe's place. It waits for tokens first, and holds those while it waits for a place: they count as taken when the call
+///   enters, and are not refilled meanwhile. So places are in use by calls only, and what a law learns from them is how long calls take and how many there are.
 /// - An open breaker refuses at once. One that opens meanwhile refuses whoever has waited; the tokens go to the next, as if they had never been taken.
+/// - A cost that can never pass, and a flow that is closed, are told at once and by the limiter, whatever else there is to wait for.
 /// - Of those who wait a change of the limit, and every end of a call, wakes whom it concerns.
 ///
 /// # Cancel safety
 ///
-/// A future may be dropped at any moment. Before the call is made it has taken nothing. Afterwards the call was cancelled: it counts as
+/// A future may be dropped at any moment. Before the call is made it has taken nothing, and counts nowhere. Afterwards the call was cancelled: it counts as
 /// [`FlowOptions::cancelled_as`] says, and its cost stays taken.
+///
+/// One that is leaked, or never polled again, keeps what its turn gave it: its tokens are held, and its place in flight is in use, for as long as it exists.
 ///
 /// # Complexity
 ///
@@ -227,10 +230,14 @@ impl<R: Runtime, M: RawMutex, O: FlowEvents> QueuedFlow<R, M, O> {
             WhenEmpty::QueueFor(longest) => Some(now.saturating_add(longest)),
         };
         let mut has_waited = false;
-        // Nobody waits for what an open breaker would refuse.
-        if let Some(breaker) = self.parts.circuit_breaker() {
-            breaker.peek_at(now).map_err(|denied| self.refuse(cost, FlowStage::Breaker, denied))?;
-        }
+        // Nobody waits for what can never be, nor for what an open breaker would refuse.
+        self.parts.turn_away_at(now, cost)?;
+        let tokens = match deadline {
+            None => self.bucket().reserve(cost),
+            Some(deadline) => self.bucket().reserve_deadline(cost, deadline),
+        };
+        let tokens = noting(&mut has_waited, tokens).await;
+        let tokens = tokens.map_err(|denied| self.refuse(cost, FlowStage::Limiter, denied))?;
         let place = match self.parts.in_flight() {
             None => None,
             Some(places) => {
@@ -238,24 +245,8 @@ impl<R: Runtime, M: RawMutex, O: FlowEvents> QueuedFlow<R, M, O> {
                     None => places.acquire_permit(1),
                     Some(deadline) => places.acquire_permit_deadline(1, deadline),
                 };
-                Some(
-                    noting(&mut has_waited, place)
-                        .await
-                        .map_err(|denied| self.refuse(cost, FlowStage::Concurrency, denied))?,
-                )
-            }
-        };
-        let tokens = match deadline {
-            None => self.bucket().reserve(cost),
-            Some(deadline) => self.bucket().reserve_deadline(cost, deadline),
-        };
-        let tokens = match noting(&mut has_waited, tokens).await {
-            Ok(tokens) => tokens,
-            Err(denied) => {
-                if let Some(place) = place {
-                    place.ignore();
-                }
-                return Err(self.refuse(cost, FlowStage::Limiter, denied));
+                let place = noting(&mut has_waited, place).await;
+                Some(place.map_err(|denied| self.refuse(cost, FlowStage::Concurrency, denied))?)
             }
         };
         let entered = self.runtime().now();
@@ -312,6 +303,9 @@ impl<R: Runtime, M: RawMutex, O: FlowEvents> QueuedFlow<R, M, O> {
     }
 
     fn refuse(&self, cost: u64, stage: FlowStage, denied: Denied) -> FlowRefusal {
+        // All parts are closed with the bucket, which is the first that says so.
+        let is_closed = denied == Denied::Closed && self.bucket().is_closed();
+        let stage = if is_closed { FlowStage::Limiter } else { stage };
         let refusal = FlowRefusal { stage, denied };
         self.parts.observer().call_refused(self.runtime().now(), cost, &refusal);
         refusal

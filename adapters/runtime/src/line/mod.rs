@@ -94,6 +94,11 @@ impl<S: Room, L: Grantor> Line<S, L> {
         self.queue.len()
     }
 
+    /// How many have not fetched what is held for them and would be missing for as long as it is.
+    pub(crate) const fn held(&self) -> usize {
+        self.held
+    }
+
     pub(crate) const fn is_closed(&self) -> bool {
         self.is_closed
     }

@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 
 use lock_api::{Mutex, RawMutex};
-use sluicegate_core::{Adapted, AdaptivePolicy, Inheritance, Limit, Quota};
+use sluicegate_core::{Adapted, AdaptivePolicy, Inheritance, Limit, Nanos, Quota};
 
 use super::flows::RegisteredFlow;
 use super::plan::FlowPlan;
@@ -23,6 +23,8 @@ struct Settings {
     plan: FlowPlan,
     /// As it has adapted.
     policy: Option<AdaptivePolicy>,
+    /// When a restart has filled the bucket last.
+    filled: Option<Nanos>,
     /// How often any of this was changed.
     version: u64,
 }
@@ -36,12 +38,37 @@ impl Settings {
             (limit, _) => limit,
         }
     }
+
+    /// The policy, where there is a quota to adapt.
+    fn policy(&mut self) -> Option<&mut AdaptivePolicy> {
+        self.policy.as_mut().filter(|_| matches!(self.plan.flow.limit, Limit::Quota(_)))
+    }
+
+    /// What the bucket keeps in a restart at `now`. It is filled once in the time in which it fills itself, so that not even a task that panics each time
+    /// it evaluates lets more through than twice as much.
+    fn inheritance(&mut self, now: Nanos) -> Option<Inheritance> {
+        let inheritance = self.plan.on_restart.inheritance()?;
+        if inheritance != Inheritance::Full {
+            return Some(inheritance);
+        }
+        let (Some(filled), Limit::Quota(quota)) = (&mut self.filled, self.plan.flow.limit) else {
+            self.filled = Some(now);
+            return Some(inheritance);
+        };
+        // Where the clock went back, the wait begins anew.
+        *filled = now.min(*filled);
+        if now.saturating_duration_since(*filled) < quota.recovery_time() {
+            return Some(Inheritance::Level);
+        }
+        *filled = now;
+        Some(inheritance)
+    }
 }
 
 impl<R: Runtime, M: RawMutex, O: FlowEvents> Entry<R, M, O> {
     pub(super) fn new(id: Arc<str>, flow: Arc<RegisteredFlow<R, M, O>>, plan: FlowPlan) -> Self {
         let policy = plan.adaptive.clone();
-        Self { id, flow, stop: Stop::new(), settings: Mutex::new(Settings { plan, policy, version: 0 }) }
+        Self { id, flow, stop: Stop::new(), settings: Mutex::new(Settings { plan, policy, filled: None, version: 0 }) }
     }
 
     /// Has the policy evaluated, and puts in force what comes of it.
@@ -50,7 +77,7 @@ impl<R: Runtime, M: RawMutex, O: FlowEvents> Entry<R, M, O> {
         evaluate: impl FnOnce(&mut AdaptivePolicy) -> Option<Quota>,
     ) -> Option<(Adapted, Quota)> {
         let adapted = self.change(|settings| {
-            let policy = settings.policy.as_mut()?;
+            let policy = settings.policy()?;
             let quota = evaluate(policy)?;
             Some((policy.allowed(), quota))
         })?;
@@ -71,16 +98,23 @@ impl<R: Runtime, M: RawMutex, O: FlowEvents> Entry<R, M, O> {
 
     /// Begins again as it was configured last.
     pub(super) fn restart(&self) {
+        let now = self.flow.runtime().now();
         let inheritance = self.change(|settings| {
-            let inheritance = settings.plan.on_restart.inheritance()?;
+            let inheritance = settings.inheritance(now)?;
             settings.policy = settings.plan.adaptive.clone();
             Some(inheritance)
         });
         let Some(inheritance) = inheritance else { return };
         if let Some(breaker) = self.flow.breaker() {
-            breaker.close_at(self.flow.runtime().now());
+            breaker.close_at(now);
         }
         self.put_in_force(inheritance);
+    }
+
+    /// Ends its task and all who wait; calls that were made go on.
+    pub(super) fn end(&self) {
+        self.stop.stop();
+        self.flow.close();
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Settings) -> T) -> T {
@@ -112,6 +146,6 @@ impl<R: Runtime, M: RawMutex, O: FlowEvents> Entry<R, M, O> {
     }
 
     pub(super) fn adapted(&self) -> Option<Adapted> {
-        self.settings.lock().policy.as_ref().map(AdaptivePolicy::allowed)
+        self.settings.lock().policy().map(|policy| policy.allowed())
     }
 }

@@ -15,6 +15,7 @@ use super::observer::RegistryObserver;
 use super::plan::{FlowPlan, Measure};
 use super::supervisor::Supervisor;
 use super::watch::Watched;
+use crate::finally::{Finally, for_all};
 use crate::flow::{FlowEvents, FlowOptionsError, QueuedFlow};
 use crate::runtime::Spawn;
 
@@ -34,7 +35,9 @@ type Entries<R, M, O> = BTreeMap<Arc<str>, Arc<Entry<R, M, O>>>;
 ///   flow begins again as it was configured last and as its [`OnRestart`](super::OnRestart) says. No other flow is touched, and calls through this one go on.
 ///   A restart that panics is tried again at the time of the next evaluation, so nothing spins.
 /// - *Nothing stays behind.* A flow that is removed is closed: its task ends at once, who waits is told [`Denied::Closed`](sluicegate_core::Denied::Closed), calls
-///   that were made go on. Dropping the registry removes all.
+///   that were made go on. Dropping the registry removes all; where an observer panics that is told of it, those behind are not told, and end all the same.
+/// - *Nothing is told twice or forgotten.* What an alert has become is told once, also where the observer panics at the one before: then the others are told after
+///   the restart.
 /// - Observers are told with no lock held.
 ///
 /// A panic must unwind for its task to start again, and the executor must outlive it: those whose adapters there are do. The executor's shutdown ends
@@ -127,6 +130,9 @@ where
     ///
     /// # Errors
     /// [`AddFlowError`]; then nothing was made.
+    ///
+    /// # Panics
+    /// It has none of its own. Where the executor panics because there is none to start a task on, or the observer does, nothing was made either.
     pub fn add_observed(
         &self,
         id: &str,
@@ -147,11 +153,25 @@ where
             }
             flows.insert(Arc::clone(&id), Arc::clone(&entry));
         }
-        self.observer.added(&id);
+        // Should the executor panic, because there is none, or the observer.
+        let undo = Finally(|| self.take_back(&entry));
         if let Some(every) = every {
-            Supervisor::start(entry, self.observer.clone(), Box::new(measure), alerts, every);
+            Supervisor::start(Arc::clone(&entry), self.observer.clone(), Box::new(measure), alerts, every);
         }
+        self.observer.added(&id);
+        core::mem::forget(undo);
         Ok(flow)
+    }
+
+    /// As if it had never been made.
+    fn take_back(&self, entry: &Arc<Entry<R, M, O>>) {
+        let taken = {
+            let mut flows = self.flows.lock();
+            let is_there = flows.get(&entry.id).is_some_and(|there| Arc::ptr_eq(there, entry));
+            if is_there { flows.remove(&entry.id) } else { None }
+        };
+        entry.end();
+        drop(taken);
     }
 
     /// Removes a flow and closes it: its task ends, and so do all waits. Whoever has the flow still may finish what was begun.
@@ -161,14 +181,9 @@ where
     pub fn remove(&self, id: &str) -> Result<Arc<RegisteredFlow<R, M, O>>, UnknownFlow> {
         let removed = self.flows.lock().remove(id);
         let entry = removed.ok_or_else(|| UnknownFlow { id: id.into() })?;
-        self.end(&entry);
-        Ok(Arc::clone(&entry.flow))
-    }
-
-    fn end(&self, entry: &Entry<R, M, O>) {
-        entry.stop.stop();
-        entry.flow.close();
+        entry.end();
         self.observer.removed(&entry.id);
+        Ok(Arc::clone(&entry.flow))
     }
 
     /// The flow of this name.
@@ -179,7 +194,8 @@ where
         self.entry(id).map(|entry| Arc::clone(&entry.flow))
     }
 
-    /// Gives a flow another limit, now and after a restart. If it adapts, it goes on with the same share of the new limit.
+    /// Gives a flow another limit, now and after a restart. If it adapts, it goes on with the same share of the new limit; while that is off or deny, nothing is
+    /// evaluated but its alerts.
     ///
     /// # Errors
     /// [`UnknownFlow`], where there is none of this name.
@@ -188,7 +204,7 @@ where
         Ok(())
     }
 
-    /// What the rules of a flow allowed when they were last evaluated; `None` where it does not adapt.
+    /// What the rules of a flow allowed when they were last evaluated; `None` where it does not adapt, or has no quota now because its limit was set to off or deny.
     ///
     /// # Errors
     /// [`UnknownFlow`], where there is none of this name.
@@ -243,7 +259,9 @@ where
 {
     fn drop(&mut self) {
         let flows = core::mem::take(self.flows.get_mut());
-        flows.values().for_each(|entry| self.end(entry));
+        // All of them end, also where a waker panics, before anybody is told, who may panic too.
+        for_all(flows.values(), |entry| entry.end());
+        flows.keys().for_each(|id| self.observer.removed(id));
     }
 }
 

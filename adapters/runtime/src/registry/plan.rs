@@ -33,7 +33,9 @@ impl<F: FnMut(Nanos) -> Signals + Send + 'static> Measure for F {
 /// With how many tokens a flow begins again whose task has panicked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnRestart {
-    /// With all of them, the base quota in force and the breaker closed: availability first.
+    /// With all of them, the base quota in force and the breaker closed: availability first. Once in the time in which the bucket would fill itself
+    /// ([`recovery_time`](sluicegate_core::Quota::recovery_time)) and else with what it holds, so that a task that panics at each evaluation lets no more through than
+    /// twice the quota.
     #[default]
     Full,
     /// With none, the base quota in force and the breaker closed: nobody gets more than without the restart.
@@ -78,9 +80,10 @@ impl FlowPlan {
         Self { flow, adaptive: None, alerts: None, on_restart: OnRestart::Full }
     }
 
-    /// One that adapts by `policy`, whose base becomes its limit.
+    /// One that adapts by `policy`, whose quota becomes its limit: the base, or the share of it that a policy has got to which has adapted before. There it
+    /// begins again after a panic.
     pub fn adaptive(self, policy: AdaptivePolicy) -> Self {
-        let flow = FlowOptions { limit: Limit::Quota(policy.base()), ..self.flow };
+        let flow = FlowOptions { limit: Limit::Quota(policy.quota()), ..self.flow };
         Self { flow, adaptive: Some(policy), ..self }
     }
 

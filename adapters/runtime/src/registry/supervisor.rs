@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use core::time::Duration;
 
 use lock_api::RawMutex;
-use sluicegate_core::Alerts;
+use sluicegate_core::{AlertChanges, Alerts, Nanos};
 
 use super::entry::Entry;
 use super::observer::RegistryObserver;
@@ -30,6 +30,8 @@ where
     /// `None` once it was handed on.
     measure: Option<Box<dyn Measure>>,
     alerts: Option<Alerts>,
+    /// What has become of alerts and was not told yet, and when.
+    untold: Option<(Nanos, AlertChanges)>,
     every: Duration,
     /// Whether code runs that may panic, and which.
     turn: Turn,
@@ -67,7 +69,8 @@ where
         alerts: Option<Alerts>,
         every: Duration,
     ) {
-        let supervisor = Self { entry, observer, measure: Some(measure), alerts, every, turn: Turn::Asleep };
+        let supervisor =
+            Self { entry, observer, measure: Some(measure), alerts, untold: None, every, turn: Turn::Asleep };
         supervisor.spawn(Begin::First);
     }
 
@@ -102,6 +105,8 @@ where
     }
 
     fn evaluate(&mut self) {
+        // Should a panic have left something.
+        self.tell_alerts();
         let Some(measure) = &mut self.measure else { return };
         let flow = &self.entry.flow;
         let now = flow.runtime().now();
@@ -113,7 +118,18 @@ where
         }
         if let (Some(alerts), Some(counters)) = (&mut self.alerts, flow.observer().counters()) {
             let changes = alerts.evaluate(now, &counters.snapshot(), flow.bucket().limiter().inspect_at(now));
-            changes.for_each(|change| self.observer.alerted(&self.entry.id, now, &change));
+            self.untold = Some((now, changes));
+            self.tell_alerts();
+        }
+    }
+
+    fn tell_alerts(&mut self) {
+        while let Some((at, changes)) = &mut self.untold {
+            let Some(change) = changes.next() else {
+                self.untold = None;
+                return;
+            };
+            self.observer.alerted(&self.entry.id, *at, &change);
         }
     }
 }
@@ -139,6 +155,7 @@ where
             observer: self.observer.clone(),
             measure: self.measure.take(),
             alerts: self.alerts.take(),
+            untold: self.untold.take(),
             every: self.every,
             turn: Turn::Asleep,
         };
