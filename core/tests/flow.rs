@@ -152,6 +152,31 @@ fn told(told: &Told) -> Whole<&Told, &Told> {
 }
 
 #[test]
+fn c14_who_would_wait_is_turned_away_by_what_no_wait_helps_against_and_takes_nothing() {
+    let seen = Told::default();
+    let flow = told(&seen);
+    let now = flow.clock().now();
+    assert_eq!(flow.turn_away_at(now, 1), Ok(()));
+    // An empty bucket, and no place, are waited for.
+    let held = flow.enter(level(&flow)).unwrap();
+    assert!(flow.enter(1).is_err());
+    assert_eq!(flow.turn_away_at(now, 1), Ok(()));
+    drop(held);
+    seen.refusals.take();
+    let never = flow.turn_away_at(now, 1_000).unwrap_err();
+    assert!(matches!(never, FlowRefusal { stage: FlowStage::Limiter, denied: Denied::CostExceedsLimit { .. } }));
+    flow.circuit_breaker().trip_at(now);
+    assert_eq!(flow.turn_away_at(now, 1_000), Err(never), "the limiter is named first");
+    let open = flow.turn_away_at(now, 1).unwrap_err();
+    assert_eq!(open.stage, FlowStage::Breaker);
+    assert_eq!(seen.refusals.take().len(), 3, "each refusal is told once");
+    // A breaker that has cooled down lets who waits pass, and stays as it is until somebody enters.
+    flow.clock().advance(Duration::from_secs(5));
+    assert_eq!(flow.turn_away_at(flow.clock().now(), 1), Ok(()));
+    assert_eq!(flow.circuit_breaker().phase(), BreakerPhase::Open);
+}
+
+#[test]
 fn c14_every_end_goes_back_to_the_parts_that_it_concerns() {
     use CallOutcome::{Failure, Ignored, Overloaded, Success};
     let table = [
