@@ -38,6 +38,14 @@ impl Share {
         if parts == 0 || parts > MILLION { Err(ShareError { parts_per_million: parts }) } else { Ok(Self(parts)) }
     }
 
+    /// So many hundredths of a whole that stands in this crate's own code; all of it for what is no share.
+    pub(crate) const fn known_percent(percent: u32) -> Self {
+        match Self::percent(percent) {
+            Ok(share) => share,
+            Err(_) => Self::ALL,
+        }
+    }
+
     /// The millionths.
     pub const fn as_parts_per_million(self) -> u32 {
         self.0

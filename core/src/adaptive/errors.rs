@@ -36,17 +36,11 @@ pub struct ErrorRule {
 impl ErrorRule {
     /// The defaults: 50, 75 and 90 % are cut, at one error or more, for 30 s, and 10 % of the base come back at a time.
     pub const fn new() -> Self {
-        const fn percent(percent: u32) -> Share {
-            match Share::percent(percent) {
-                Ok(share) => share,
-                Err(_) => Share::ALL,
-            }
-        }
         Self {
-            cuts: [percent(50), percent(75), percent(90)],
+            cuts: [Share::known_percent(50), Share::known_percent(75), Share::known_percent(90)],
             least_errors: 1,
             cool_down: Duration::from_secs(30),
-            recovery: percent(10),
+            recovery: Share::known_percent(10),
             last_errors: None,
             allowed: ALL,
         }

@@ -61,19 +61,13 @@ pub struct LoadRule {
 impl LoadRule {
     /// The defaults.
     pub const fn new() -> Self {
-        const fn percent(percent: u32) -> Share {
-            match Share::percent(percent) {
-                Ok(share) => share,
-                Err(_) => Share::ALL,
-            }
-        }
         Self {
-            high: percent(80),
-            low: percent(50),
-            least_cut: percent(25),
-            most_cut: percent(50),
-            recovery: percent(5),
-            weight: percent(40),
+            high: Share::known_percent(80),
+            low: Share::known_percent(50),
+            least_cut: Share::known_percent(25),
+            most_cut: Share::known_percent(50),
+            recovery: Share::known_percent(5),
+            weight: Share::known_percent(40),
             average: None,
             allowed: ALL,
         }

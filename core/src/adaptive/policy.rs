@@ -178,12 +178,6 @@ pub struct AdaptiveOptions {
 impl AdaptiveOptions {
     /// The defaults for `base`, and no rules.
     pub const fn new(base: Quota) -> Self {
-        const fn percent(percent: u32) -> Share {
-            match Share::percent(percent) {
-                Ok(share) => share,
-                Err(_) => Share::ALL,
-            }
-        }
         Self {
             base,
             cpu: None,
@@ -191,10 +185,10 @@ impl AdaptiveOptions {
             errors: None,
             pace: None,
             every: Duration::from_secs(5),
-            floor: percent(1),
-            most_fall: percent(50),
-            most_rise: percent(10),
-            least_change: percent(1),
+            floor: Share::known_percent(1),
+            most_fall: Share::known_percent(50),
+            most_rise: Share::known_percent(10),
+            least_change: Share::known_percent(1),
         }
     }
 

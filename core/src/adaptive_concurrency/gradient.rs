@@ -3,7 +3,7 @@
 use core::ops::RangeInclusive;
 use core::time::Duration;
 
-use super::law::{BACKOFF, Limits, percent};
+use super::law::{BACKOFF, Limits};
 use super::{ClosedWindow, ConcurrencyLaw, LawOptionsError};
 use crate::{Nanos, Share};
 
@@ -186,10 +186,10 @@ impl GradientOptions {
         Self {
             limits: Limits::DEFAULT,
             tolerance: 150,
-            smoothing: percent(20),
+            smoothing: Share::known_percent(20),
             backoff: BACKOFF,
             baseline: (Duration::from_micros(1), LONGEST),
-            baseline_rise: percent(5),
+            baseline_rise: Share::known_percent(5),
         }
     }
 

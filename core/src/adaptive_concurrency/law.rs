@@ -130,11 +130,4 @@ impl Limits {
 }
 
 /// What is left of a limit after a call was dropped, by default.
-pub(super) const BACKOFF: Share = percent(90);
-
-pub(super) const fn percent(percent: u32) -> Share {
-    match Share::percent(percent) {
-        Ok(share) => share,
-        Err(_) => Share::ALL,
-    }
-}
+pub(super) const BACKOFF: Share = Share::known_percent(90);

@@ -310,6 +310,23 @@ pub enum CallOutcome {
     Ignored,
 }
 
+impl CallOutcome {
+    /// `Ok` is a success, and every error a failure: what a call counts as where nobody knows better.
+    ///
+    /// ```
+    /// use sluicegate_core::CallOutcome;
+    /// assert_eq!(CallOutcome::of(&Ok::<_, ()>(7)), CallOutcome::Success);
+    /// assert_eq!(CallOutcome::of(&Err::<(), _>("broken")), CallOutcome::Failure);
+    /// ```
+    #[inline]
+    pub const fn of<T, E>(answer: &Result<T, E>) -> Self {
+        match answer {
+            Ok(_) => Self::Success,
+            Err(_) => Self::Failure,
+        }
+    }
+}
+
 /// What it says about load.
 impl From<CallOutcome> for Outcome {
     fn from(outcome: CallOutcome) -> Self {

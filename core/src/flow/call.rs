@@ -17,7 +17,7 @@ impl<L: Limiter, C: Clock, B: CallBreaker, P: CallLimit, O: FlowObserver> Flow<L
     /// [`FlowError::Refused`] where it was not called, [`FlowError::Failed`] with its own error.
     #[inline]
     pub fn call<T, E>(&self, cost: u64, call: impl FnOnce() -> Result<T, E>) -> Result<T, FlowError<E>> {
-        self.call_judged(cost, judge, call)?.map_err(FlowError::Failed)
+        self.call_judged(cost, CallOutcome::of, call)?.map_err(FlowError::Failed)
     }
 
     /// Calls `call` if every part lets it pass, and has `judge` say how it ended: which errors are the other side's, and which of them say that it has
@@ -69,7 +69,7 @@ impl<L: Limiter, C: Clock, B: CallBreaker, P: CallLimit, O: FlowObserver> Flow<L
         cost: u64,
         call: impl FnOnce() -> F,
     ) -> Result<T, FlowError<E>> {
-        self.call_async_judged(cost, judge, call).await?.map_err(FlowError::Failed)
+        self.call_async_judged(cost, CallOutcome::of, call).await?.map_err(FlowError::Failed)
     }
 
     /// As [`call_judged`](Self::call_judged), of a future, as [`call_async`](Self::call_async).
@@ -97,13 +97,5 @@ impl<L: Limiter, C: Clock, B: CallBreaker, P: CallLimit, O: FlowObserver> Flow<L
         let outcome = judge(&answer);
         permit.finish(outcome);
         Ok(answer)
-    }
-}
-
-/// Every error is a failure.
-const fn judge<T, E>(answer: &Result<T, E>) -> CallOutcome {
-    match answer {
-        Ok(_) => CallOutcome::Success,
-        Err(_) => CallOutcome::Failure,
     }
 }

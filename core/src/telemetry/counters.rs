@@ -286,17 +286,10 @@ fn turn(word: &AtomicU64, parity: u64) {
     }
 }
 
-const fn percent(percent: u32) -> Share {
-    match Share::percent(percent) {
-        Ok(share) => share,
-        Err(_) => Share::ALL,
-    }
-}
-
 /// A burst ends below.
-const TENTH: Share = percent(10);
+const TENTH: Share = Share::known_percent(10);
 /// Empty is less.
-pub(super) const HUNDREDTH: Share = percent(1);
+pub(super) const HUNDREDTH: Share = Share::known_percent(1);
 
 const MILLION: u128 = Share::ALL.as_parts_per_million() as u128;
 /// More than any fill.

@@ -146,7 +146,7 @@ impl<R: Runtime, M: RawMutex, O: FlowEvents> QueuedFlow<R, M, O> {
     where
         F: Future<Output = Result<T, E>>,
     {
-        self.call_judged(cost, judge, call).await
+        self.call_judged(cost, CallOutcome::of, call).await
     }
 
     /// The same, and has `judge` say how the call ended: which errors are the other side's, and which of them say that it has too much to do.
@@ -388,12 +388,4 @@ async fn noting<F: Future>(is_late: &mut bool, future: F) -> F::Output {
         polled
     })
     .await
-}
-
-/// Every error is a failure.
-const fn judge<T, E>(answer: &Result<T, E>) -> CallOutcome {
-    match answer {
-        Ok(_) => CallOutcome::Success,
-        Err(_) => CallOutcome::Failure,
-    }
 }
