@@ -1,13 +1,14 @@
 //! What the headers of an answer say is left.
 
 use core::cmp::Reverse;
-use core::fmt;
 use core::time::Duration;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use http::{HeaderMap, HeaderValue};
 use sfv::{BareItem, Dictionary, Item, List, ListEntry, Parameters, Parser};
 use sluicegate_core::QuotaLeft;
+
+use crate::HeaderError;
 
 /// The strictest of all that `headers` say is left at `now`, by the system's clock; `None` where they say nothing.
 ///
@@ -66,39 +67,6 @@ pub fn try_quota_left(headers: &HeaderMap, now: SystemTime) -> Result<Option<Quo
     let left = reader.left();
     reader.error.map_or(Ok(left), Err)
 }
-
-/// Why what a header says is not known. It is the mistake of whoever sent it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum HeaderError {
-    /// It has no form that is accepted.
-    Form {
-        /// Its name.
-        header: &'static str,
-        /// Its value, or that of the part that is wrong; bytes beyond printable ASCII are escaped.
-        value: String,
-        /// What is accepted.
-        accepted: &'static str,
-    },
-    /// It may be there once, and has several values.
-    Repeated {
-        /// Its name.
-        header: &'static str,
-        /// How many values it has.
-        values: usize,
-    },
-}
-
-impl fmt::Display for HeaderError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Form { header, value, accepted } => write!(f, "{header} is `{value}`: write {accepted}"),
-            Self::Repeated { header, values } => write!(f, "{header} has {values} values: write one"),
-        }
-    }
-}
-
-impl core::error::Error for HeaderError {}
 
 /// Reads all that can be read, and keeps the first error.
 struct Reader<'a> {
@@ -227,8 +195,7 @@ impl Reader<'_> {
     }
 
     fn refuse(&mut self, header: &'static str, value: &[u8], accepted: &'static str) {
-        let value = || value.escape_ascii().to_string();
-        self.error.get_or_insert_with(|| HeaderError::Form { header, value: value(), accepted });
+        self.error.get_or_insert_with(|| HeaderError::form(header, value, accepted));
     }
 }
 

@@ -1,12 +1,13 @@
 //! What a limiter says in the headers of an answer.
 
-use core::fmt;
 use core::time::Duration;
 
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue, RETRY_AFTER};
 use sfv::{Integer, ItemSerializer, KeyRef, StringRef, key_ref};
 use sluicegate_core::{Admitted, Decision, Denied, Inspection, Limit, Quota, Remaining};
+
+use crate::NameError;
 
 /// Writes the state of one limiter into the headers of answers, by draft-ietf-httpapi-ratelimit-headers-10 and RFC 9110.
 ///
@@ -55,7 +56,7 @@ impl LimitHeaders {
         if name.is_empty() {
             return Err(NameError::Empty);
         }
-        let Ok(written) = StringRef::from_str(name) else { return Err(NameError::Unprintable { name: name.into() }) };
+        let Ok(written) = StringRef::from_str(name) else { return Err(NameError::unprintable(name)) };
         let policy = match limit {
             Limit::Unlimited => None,
             Limit::DenyAll => item(written, [Some((QUOTA, 0)), None]),
@@ -128,32 +129,6 @@ impl LimitHeaders {
         }
     }
 }
-
-/// Why a name cannot be written. It is a mistake in the configuration.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum NameError {
-    /// There is none.
-    Empty,
-    /// It has other characters than printable ASCII, which strings of structured fields do not have (RFC 9651, section 3.3.3).
-    Unprintable {
-        /// The name.
-        name: String,
-    },
-}
-
-impl fmt::Display for NameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Empty => f.write_str("the limiter's name is empty: give one character or more"),
-            Self::Unprintable { name } => {
-                write!(f, "the limiter's name {name:?} cannot be written: give printable ASCII, from space to `~`")
-            }
-        }
-    }
-}
-
-impl core::error::Error for NameError {}
 
 /// What `quota` allows in the least number of whole seconds that is at least its period, rounded down.
 fn per_whole_seconds(quota: Quota) -> (u64, u64) {

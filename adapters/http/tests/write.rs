@@ -128,14 +128,14 @@ fn several_limiters_are_one_list_and_the_longer_wait_stays() {
 fn names_that_cannot_be_written_are_refused() {
     let refused = |name: &str| LimitHeaders::new(name, Limit::Unlimited).unwrap_err();
     assert_eq!(refused(""), NameError::Empty);
-    for name in ["m\u{fc}ll", "a\nb", "\u{7f}", "a\0"] {
-        assert_eq!(refused(name), NameError::Unprintable { name: name.into() });
+    for (name, quoted) in [("m\u{fc}ll", r"m\u{fc}ll"), ("a\nb", r"a\nb"), ("\u{7f}", r"\u{7f}"), ("a\0", r"a\u{0}")] {
+        assert_eq!(refused(name), NameError::Unprintable { name: quoted.into() });
         assert_eq!(LimitHeaders::window(name, Limit::DenyAll).unwrap_err(), refused(name));
+        let text = format!("the name \"{quoted}\" cannot be written: give printable ASCII, from space to `~`");
+        assert_eq!(refused(name).to_string(), text);
     }
-    assert_eq!(
-        refused("a\nb").to_string(),
-        r#"the limiter's name "a\nb" cannot be written: give printable ASCII, from space to `~`"#
-    );
+    let long = format!("{}\u{fc}", "a".repeat(60));
+    assert_eq!(refused(&long), NameError::Unprintable { name: format!("{}...", "a".repeat(60)) });
     let odd = LimitHeaders::new(r#"a "b\c", ~"#, Limit::DenyAll).unwrap();
     let mut headers = HeaderMap::new();
     odd.write(&mut headers, Err(Denied::Closed), full(0));
