@@ -2,8 +2,11 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod fields;
+mod legacy;
 mod policy;
 mod read;
+mod reader;
 mod unit;
 mod write;
 
@@ -11,6 +14,6 @@ pub use sluicegate_core;
 pub use sluicegate_core::*;
 
 pub use error::{HeaderError, NameError};
-pub use read::{quota_left, try_quota_left};
+pub use read::{LONGEST_WAIT, ServiceLimit, ServiceLimits, quota_left, try_quota_left};
 pub use unit::QuotaUnit;
 pub use write::LimitHeaders;

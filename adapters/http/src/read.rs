@@ -2,34 +2,34 @@
 
 use core::cmp::Reverse;
 use core::time::Duration;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
-use http::{HeaderMap, HeaderValue};
-use sfv::{BareItem, Dictionary, Item, List, ListEntry, Parameters, Parser};
+use http::HeaderMap;
 use sluicegate_core::QuotaLeft;
 
-use crate::HeaderError;
+use crate::reader::Reader;
+use crate::{HeaderError, QuotaUnit};
+
+/// The longest wait and the longest time until a reset that is read: 366 days. What is longer counts as this.
+///
+/// It is a year, the longest period for which quotas are sold, so it changes nothing that is meant; and it keeps an absurd number, or a
+/// clock that is wrong, from growing beyond what timers and other arithmetic take.
+///
+/// ```
+/// use std::time::SystemTime;
+/// use sluicegate_http::{LONGEST_WAIT, QuotaLeft, quota_left};
+///
+/// let mut headers = http::HeaderMap::new();
+/// headers.insert("retry-after", "99999999999999999999".parse()?);
+/// assert_eq!(quota_left(&headers, SystemTime::UNIX_EPOCH), Some(QuotaLeft::new(0, LONGEST_WAIT)));
+/// # Ok::<(), http::header::InvalidHeaderValue>(())
+/// ```
+pub const LONGEST_WAIT: Duration = Duration::from_secs(366 * 86_400);
 
 /// The strictest of all that `headers` say is left at `now`, by the system's clock; `None` where they say nothing.
 ///
-/// | header | read |
-/// |---|---|
-/// | `Retry-After` | seconds, or a date: nothing is left until then. It wins over all others |
-/// | `RateLimit` | `"name";r=50;t=30` for each policy (IETF draft-ietf-httpapi-ratelimit-headers from 08 on), or `limit=100, remaining=50, reset=30` (07) |
-/// | `RateLimit-Remaining` and `-Reset` | tokens, and seconds or a point in time (the same draft up to 06) |
-/// | `X-RateLimit-Remaining` and `-Reset`, `X-Rate-Limit-Remaining` and `-Reset` | the same |
-///
-/// The strictest is that with the fewest tokens per time, and of equals that which lasts longer. Times beyond 584 years compare as that.
-///
-/// A reset of 1 000 000 000 or more is a point in time in Unix seconds (of 9 September 2001 or later), and one of 100 000 000 000 or more in Unix milliseconds;
-/// below that it is a number of seconds, of up to 31 years. Numbers may have a fraction: tokens are rounded down.
-///
-/// Nothing is said by what is over at `now`, by a number of tokens without a time, or by a time without a number of tokens.
-///
-/// What cannot be read is skipped; [`try_quota_left`] tells of it. Of a header that is there several times but may be once, the fewest tokens and
-/// the longest time count.
-///
-/// Reads no clock.
+/// It is what [`ServiceLimits::read`] reads, and of that what [`left`](ServiceLimits::left) says of requests. `until_reset` is more
+/// than zero and at most [`LONGEST_WAIT`]. Reads no clock, never panics, and takes time linear in the headers' length.
 ///
 /// ```
 /// use core::time::Duration;
@@ -43,11 +43,12 @@ use crate::HeaderError;
 /// assert_eq!(left, Some(QuotaLeft::new(100, Duration::from_secs(40_000))));
 /// # Ok::<(), http::header::InvalidHeaderValue>(())
 /// ```
+#[must_use]
 pub fn quota_left(headers: &HeaderMap, now: SystemTime) -> Option<QuotaLeft> {
-    Reader { headers, now, error: None }.left()
+    ServiceLimits::read(headers, now).left(&QuotaUnit::Requests)
 }
 
-/// As [`quota_left`], but everything has to be readable that says what is left.
+/// As [`quota_left`], but every header that it looks at has to be readable.
 ///
 /// ```
 /// use std::time::SystemTime;
@@ -61,189 +62,198 @@ pub fn quota_left(headers: &HeaderMap, now: SystemTime) -> Option<QuotaLeft> {
 /// ```
 ///
 /// # Errors
-/// [`HeaderError`] names the first header that cannot be read, its value and what is accepted.
+/// As [`ServiceLimits::try_read`].
 pub fn try_quota_left(headers: &HeaderMap, now: SystemTime) -> Result<Option<QuotaLeft>, HeaderError> {
-    let mut reader = Reader { headers, now, error: None };
-    let left = reader.left();
-    reader.error.map_or(Ok(left), Err)
+    ServiceLimits::try_read(headers, now).map(|limits| limits.left(&QuotaUnit::Requests))
 }
 
-/// Reads all that can be read, and keeps the first error.
-struct Reader<'a> {
-    headers: &'a HeaderMap,
-    now: SystemTime,
-    error: Option<HeaderError>,
+/// All that the headers of an answer say of limits.
+///
+/// | header | read |
+/// |---|---|
+/// | `Retry-After` | seconds, or a date |
+/// | `RateLimit` | `"name";r=50;t=30;pk=:base64:` for each policy (IETF draft-ietf-httpapi-ratelimit-headers from 08 to 11), or `limit=100, remaining=50, reset=30` (07) |
+/// | `RateLimit-Policy` | `"name";q=100;w=60;qu="requests";pk=:base64:` for each policy, or `100;w=60` (07 and before) |
+/// | `RateLimit-Limit`, `-Remaining` and `-Reset` | a quota, what is left of it, and seconds or a point in time (06 and before) |
+/// | `X-RateLimit-…` and `X-Rate-Limit-…` | the same three; and `-Reset-After`, seconds, which wins over `-Reset` because it depends on no clock |
+///
+/// # Which resets are points in time
+///
+/// A `-Reset` below 1 000 000 000 is a number of seconds (of up to 31 years). From there on it is a point in time in Unix seconds (of
+/// 9 September 2001 or later), from 100 000 000 000 on one in Unix milliseconds (of 3 March 1973 or later), and with 16 digits or more
+/// it cannot be read. `-Reset-After`, `t` and a number in `Retry-After` are seconds whatever their size.
+///
+/// # Numbers and times
+///
+/// In headers other than the first three's structured fields, numbers may have a fraction: of tokens it is cut off, of seconds it counts down to the nanosecond.
+/// A time that has passed is zero, and one that is longer than [`LONGEST_WAIT`] counts as that, as does a date or a point in time further ahead.
+/// A date before 1970 cannot be read. A number of tokens beyond 64 bits is `u64::MAX`.
+///
+/// # What cannot be read
+///
+/// [`read`](Self::read) skips it, and [`try_read`](Self::try_read) is an error. Of a header that is there several times but may be once,
+/// the fewest tokens and the longest time count.
+///
+/// ```
+/// use core::time::Duration;
+/// use std::time::SystemTime;
+/// use sluicegate_http::{QuotaUnit, ServiceLimits};
+///
+/// let mut headers = http::HeaderMap::new();
+/// headers.insert("ratelimit-policy", r#""upload";q=65535;qu="content-bytes";w=10"#.parse()?);
+/// headers.insert("ratelimit", r#""upload";r=512;t=4;pk=:QXBwLTk5OQ==:"#.parse()?);
+/// let limits = ServiceLimits::read(&headers, SystemTime::UNIX_EPOCH);
+/// let upload = &limits.limits[0];
+/// assert_eq!(upload.name.as_deref(), Some("upload"));
+/// assert_eq!(upload.partition_key.as_deref(), Some(&b"App-999"[..]));
+/// assert_eq!((upload.quota, upload.window), (Some(65_535), Some(Duration::from_secs(10))));
+/// assert_eq!(upload.quota_unit, QuotaUnit::ContentBytes);
+/// assert_eq!((upload.remaining, upload.until_reset), (Some(512), Some(Duration::from_secs(4))));
+/// # Ok::<(), http::header::InvalidHeaderValue>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct ServiceLimits {
+    /// How long to wait before the next request; zero where a date has passed, and at most [`LONGEST_WAIT`].
+    pub retry_after: Option<Duration>,
+    /// One for each that `RateLimit` names, then for each policy that it does not name, then for each kind of the older headers.
+    pub limits: Vec<ServiceLimit>,
 }
 
-impl Reader<'_> {
-    fn left(&mut self) -> Option<QuotaLeft> {
-        let retry_after = self.retry_after();
-        let mut all = self.rate_limit();
-        for (remaining, reset) in PAIRS {
-            let (tokens, until_reset) = (self.remaining(remaining), self.reset(reset));
-            all.extend(tokens.zip(until_reset).map(|(tokens, until_reset)| QuotaLeft::new(tokens, until_reset)));
+impl ServiceLimits {
+    /// Reads `headers` at `now`, by the system's clock, which dates and points in time count from. A clock before 1970 counts as at 1970.
+    ///
+    /// Reads no clock, never panics, and takes time and memory linear in the headers' length.
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use std::time::SystemTime;
+    /// use sluicegate_http::ServiceLimits;
+    ///
+    /// let mut headers = http::HeaderMap::new();
+    /// headers.insert("x-ratelimit-limit", "5".parse()?);
+    /// headers.insert("x-ratelimit-remaining", "1".parse()?);
+    /// headers.insert("x-ratelimit-reset-after", "1.25".parse()?);
+    /// let limits = ServiceLimits::read(&headers, SystemTime::now());
+    /// assert_eq!((limits.limits[0].quota, limits.limits[0].remaining), (Some(5), Some(1)));
+    /// assert_eq!(limits.limits[0].until_reset, Some(Duration::from_millis(1_250)));
+    /// # Ok::<(), http::header::InvalidHeaderValue>(())
+    /// ```
+    #[must_use]
+    pub fn read(headers: &HeaderMap, now: SystemTime) -> Self {
+        Reader::new(headers, now).read().0
+    }
+
+    /// As [`read`](Self::read), but every header that it looks at has to be readable.
+    ///
+    /// ```
+    /// use std::time::SystemTime;
+    /// use sluicegate_http::ServiceLimits;
+    ///
+    /// let mut headers = http::HeaderMap::new();
+    /// headers.insert("ratelimit", r#""day";r=soon"#.parse()?);
+    /// assert!(ServiceLimits::try_read(&headers, SystemTime::UNIX_EPOCH).is_err());
+    /// assert!(ServiceLimits::read(&headers, SystemTime::UNIX_EPOCH).limits.is_empty());
+    /// # Ok::<(), http::header::InvalidHeaderValue>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`HeaderError`] names the first header that cannot be read, its value and what is accepted. A time that is cut to
+    /// [`LONGEST_WAIT`] is no error.
+    pub fn try_read(headers: &HeaderMap, now: SystemTime) -> Result<Self, HeaderError> {
+        match Reader::new(headers, now).read() {
+            (limits, None) => Ok(limits),
+            (_, Some(error)) => Err(error),
         }
-        let mut all = all.into_iter().filter(|left| !left.until_reset.is_zero());
-        match retry_after {
-            Some(wait) if !wait.is_zero() => Some(QuotaLeft::new(0, wait)),
-            _ => all.next().map(|first| all.fold(first, stricter)),
+    }
+
+    /// The strictest of what is left in `unit`, as an account counts it down; `None` where nothing is said.
+    ///
+    /// While `Retry-After` says to wait, nothing is left, whatever else is said. Otherwise the strictest is the limit with the fewest
+    /// tokens per time, and of equals the one that lasts longer. A limit in another unit counts only where nothing is left of it:
+    /// 0 is 0 in every unit. Nothing is said by a limit whose time has passed, or of which either the number of tokens or the time is
+    /// not known. Partition keys are not looked at: where answers are of several, choose among [`limits`](Self::limits).
+    ///
+    /// `until_reset` is more than zero and at most [`LONGEST_WAIT`]. Never panics; takes time linear in the number of limits.
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use std::time::SystemTime;
+    /// use sluicegate_http::{QuotaLeft, QuotaUnit, ServiceLimits};
+    ///
+    /// let mut headers = http::HeaderMap::new();
+    /// headers.insert("ratelimit-policy", r#""size";q=9000;qu="content-bytes";w=60, "count";q=100;w=60"#.parse()?);
+    /// headers.insert("ratelimit", r#""size";r=10;t=30, "count";r=50;t=30"#.parse()?);
+    /// let limits = ServiceLimits::read(&headers, SystemTime::UNIX_EPOCH);
+    /// let thirty = Duration::from_secs(30);
+    /// assert_eq!(limits.left(&QuotaUnit::Requests), Some(QuotaLeft::new(50, thirty)));
+    /// assert_eq!(limits.left(&QuotaUnit::ContentBytes), Some(QuotaLeft::new(10, thirty)));
+    /// # Ok::<(), http::header::InvalidHeaderValue>(())
+    /// ```
+    #[must_use]
+    pub fn left(&self, unit: &QuotaUnit) -> Option<QuotaLeft> {
+        if let Some(wait) = self.retry_after.filter(|wait| !wait.is_zero()) {
+            return Some(QuotaLeft::new(0, wait));
         }
-    }
-
-    fn retry_after(&mut self) -> Option<Duration> {
-        self.once(RETRY_AFTER, SECONDS_OR_DATE, |now, value| match numbers(value) {
-            Some(numbers) => Some(numbers.into_iter().map(Duration::from_millis).collect()),
-            None => {
-                let date = httpdate::parse_http_date(value.to_str().ok()?.trim()).ok()?;
-                Some(vec![date.duration_since(now).unwrap_or_default()])
-            }
-        })
-        .into_iter()
-        .max()
-    }
-
-    fn remaining(&mut self, header: &'static str) -> Option<u64> {
-        self.once(header, TOKENS, |_, value| numbers(value)).into_iter().min().map(|thousandths| thousandths / 1_000)
-    }
-
-    fn reset(&mut self, header: &'static str) -> Option<Duration> {
-        self.once(header, SECONDS_OR_TIME, |now, value| {
-            let since_epoch = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-            let until = |millis| match millis {
-                0..POINTS_IN_SECONDS => Duration::from_millis(millis),
-                POINTS_IN_SECONDS..POINTS_IN_MILLIS => Duration::from_millis(millis).saturating_sub(since_epoch),
-                _ => Duration::from_millis(millis / 1_000).saturating_sub(since_epoch),
-            };
-            Some(numbers(value)?.into_iter().map(until).collect())
-        })
-        .into_iter()
-        .max()
-    }
-
-    /// The values of a header that may have one, on however many lines they are.
-    fn once<T>(
-        &mut self,
-        header: &'static str,
-        accepted: &'static str,
-        read: impl Fn(SystemTime, &HeaderValue) -> Option<Vec<T>>,
-    ) -> Vec<T> {
-        let mut values = Vec::new();
-        for line in self.headers.get_all(header) {
-            match read(self.now, line) {
-                Some(read) => values.extend(read),
-                None => self.refuse(header, line.as_bytes(), accepted),
-            }
-        }
-        if values.len() > 1 {
-            self.error.get_or_insert(HeaderError::Repeated { header, values: values.len() });
-        }
-        values
-    }
-
-    /// All lines are one value, as structured fields are; if that cannot be read, those of them that can.
-    fn rate_limit(&mut self) -> Vec<QuotaLeft> {
-        let headers = self.headers;
-        let lines: Vec<&[u8]> = headers.get_all(RATE_LIMIT).iter().map(HeaderValue::as_bytes).collect();
-        let whole = lines.join(&b", "[..]);
-        if let Some(all) = self.service_limits(&whole) {
-            return all;
-        }
-        self.refuse(RATE_LIMIT, &whole, SERVICE_LIMITS);
-        lines.into_iter().filter_map(|line| self.service_limits(line)).flatten().collect()
-    }
-
-    /// Reads a list, or the dictionary of before. A list is never a dictionary that says anything: that needs a `=` after its first name.
-    fn service_limits(&mut self, value: &[u8]) -> Option<Vec<QuotaLeft>> {
-        if let Ok(list) = Parser::new(value).parse::<List>() {
-            return Some(list.iter().filter_map(|entry| self.service_limit(entry, value)).collect());
-        }
-        let dictionary = Parser::new(value).parse::<Dictionary>().ok()?;
-        let mut whole = |key| match dictionary.get(key)? {
-            ListEntry::Item(Item { bare_item, .. }) => self.whole(bare_item, value),
-            ListEntry::InnerList(_) => {
-                self.refuse(RATE_LIMIT, value, SERVICE_LIMITS);
-                None
-            }
-        };
-        let (remaining, reset) = (whole("remaining"), whole("reset"));
-        Some(remaining.zip(reset).map(|(tokens, seconds)| left(tokens, seconds)).into_iter().collect())
-    }
-
-    fn service_limit(&mut self, entry: &ListEntry, value: &[u8]) -> Option<QuotaLeft> {
-        let parameters: &Parameters = match entry {
-            ListEntry::Item(Item { bare_item: BareItem::String(_) | BareItem::Token(_), params }) => params,
-            _ => {
-                self.refuse(RATE_LIMIT, value, SERVICE_LIMITS);
-                return None;
-            }
-        };
-        let Some(remaining) = parameters.get("r") else {
-            self.refuse(RATE_LIMIT, value, SERVICE_LIMITS);
-            return None;
-        };
-        let tokens = self.whole(remaining, value);
-        let seconds = parameters.get("t").and_then(|seconds| self.whole(seconds, value));
-        tokens.zip(seconds).map(|(tokens, seconds)| left(tokens, seconds))
-    }
-
-    fn whole(&mut self, item: &BareItem, value: &[u8]) -> Option<u64> {
-        let whole = item.as_integer().and_then(|whole| u64::try_from(whole).ok());
-        if whole.is_none() {
-            self.refuse(RATE_LIMIT, value, SERVICE_LIMITS);
-        }
-        whole
-    }
-
-    fn refuse(&mut self, header: &'static str, value: &[u8], accepted: &'static str) {
-        self.error.get_or_insert_with(|| HeaderError::form(header, value, accepted));
+        let counts = |limit: &&ServiceLimit| limit.quota_unit == *unit || limit.remaining == Some(0);
+        self.limits.iter().filter(counts).filter_map(ServiceLimit::left).reduce(stricter)
     }
 }
 
-fn left(tokens: u64, seconds: u64) -> QuotaLeft {
-    QuotaLeft::new(tokens, Duration::from_secs(seconds))
+/// What an answer says of one limit, and of the policy behind it. Whatever it does not say is `None`.
+///
+/// ```
+/// use sluicegate_http::{QuotaUnit, ServiceLimit};
+///
+/// let nothing = ServiceLimit::default();
+/// assert_eq!(nothing.quota_unit, QuotaUnit::Requests);
+/// assert_eq!(nothing.left(), None);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct ServiceLimit {
+    /// The policy's name; older headers have none.
+    pub name: Option<String>,
+    /// Whose share of the service's capacity it is (`pk`), of `RateLimit`, or else of the policy.
+    pub partition_key: Option<Vec<u8>>,
+    /// How much the policy allows in a window (`q`), in [`quota_unit`](Self::quota_unit)s.
+    pub quota: Option<u64>,
+    /// What is counted (`qu`). Only policies say it; where nothing is said, requests are meant.
+    pub quota_unit: QuotaUnit,
+    /// The policy's window (`w`), in whole seconds from 1 on. One that is longer than [`LONGEST_WAIT`] is not told: a shorter one
+    /// would make more of the quota than it is.
+    pub window: Option<Duration>,
+    /// How much is left (`r`), in [`quota_unit`](Self::quota_unit)s.
+    pub remaining: Option<u64>,
+    /// Until there is more (`t`); zero where that has passed, and at most [`LONGEST_WAIT`].
+    pub until_reset: Option<Duration>,
 }
 
-/// Numbers that are not negative, in thousandths; whatever parameters they have.
-fn numbers(value: &HeaderValue) -> Option<Vec<u64>> {
-    let list = Parser::new(value.as_bytes()).parse::<List>().ok()?;
-    let number = |entry| match entry {
-        ListEntry::Item(Item { bare_item: BareItem::Integer(whole), .. }) => {
-            u64::try_from(whole).ok()?.checked_mul(1_000)
-        }
-        ListEntry::Item(Item { bare_item: BareItem::Decimal(decimal), .. }) => {
-            u64::try_from(decimal.as_integer_scaled_1000()).ok()
-        }
-        _ => None,
-    };
-    let numbers: Option<Vec<u64>> = list.into_iter().map(number).collect();
-    numbers.filter(|numbers| !numbers.is_empty())
+impl ServiceLimit {
+    /// What is left of it and until when, if both are known and that time has not passed.
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use sluicegate_http::{QuotaLeft, ServiceLimit};
+    ///
+    /// let mut limit = ServiceLimit::default();
+    /// limit.remaining = Some(7);
+    /// assert_eq!(limit.left(), None);
+    /// limit.until_reset = Some(Duration::from_secs(60));
+    /// assert_eq!(limit.left(), Some(QuotaLeft::new(7, Duration::from_secs(60))));
+    /// ```
+    #[must_use]
+    pub fn left(&self) -> Option<QuotaLeft> {
+        let until_reset = self.until_reset.filter(|until_reset| !until_reset.is_zero())?;
+        Some(QuotaLeft::new(self.remaining?, until_reset))
+    }
 }
 
 /// That with fewer tokens per time, or of equals that which lasts longer.
 fn stricter(one: QuotaLeft, other: QuotaLeft) -> QuotaLeft {
-    // Both products are of two words.
-    let nanos = |left: QuotaLeft| u128::from(u64::try_from(left.until_reset.as_nanos()).unwrap_or(u64::MAX));
-    let rate = |left: QuotaLeft, beside: QuotaLeft| u128::from(left.tokens) * nanos(beside);
+    // Saturates beyond 2^64 tokens in a year: all of those are as good as endless.
+    let rate =
+        |left: QuotaLeft, beside: QuotaLeft| u128::from(left.tokens).saturating_mul(beside.until_reset.as_nanos());
     let order = rate(one, other).cmp(&rate(other, one));
     if order.then(Reverse(one.until_reset).cmp(&Reverse(other.until_reset))).is_le() { one } else { other }
 }
-
-const RATE_LIMIT: &str = "RateLimit";
-const RETRY_AFTER: &str = "Retry-After";
-
-/// How many tokens are left, and until when.
-const PAIRS: [(&str, &str); 3] = [
-    ("RateLimit-Remaining", "RateLimit-Reset"),
-    ("X-RateLimit-Remaining", "X-RateLimit-Reset"),
-    ("X-Rate-Limit-Remaining", "X-Rate-Limit-Reset"),
-];
-
-/// From here on a reset, in thousandths, is a point in time in Unix seconds: no limit lasts for 31 years, and no server's clock is at 2001.
-const POINTS_IN_SECONDS: u64 = 1_000_000_000_000;
-/// From here on in Unix milliseconds: of 1973, where seconds would be of the year 5138.
-const POINTS_IN_MILLIS: u64 = 100_000_000_000_000;
-
-const SERVICE_LIMITS: &str = "`\"name\";r=50;t=30` for each policy, or `limit=100, remaining=50, reset=30`, of whole numbers that are not negative";
-const TOKENS: &str = "a number of up to 15 digits that is not negative";
-const SECONDS_OR_TIME: &str = "seconds, or a point in time in Unix seconds, of up to 15 digits";
-const SECONDS_OR_DATE: &str = "seconds, or a date as `Sun, 06 Nov 1994 08:49:37 GMT`";

@@ -5,7 +5,9 @@ use std::time::SystemTime;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proptest::prelude::*;
-use sluicegate_http::{HeaderError, QuotaLeft, quota_left, try_quota_left};
+use sluicegate_http::{
+    HeaderError, LONGEST_WAIT, QuotaLeft, QuotaUnit, ServiceLimit, ServiceLimits, quota_left, try_quota_left,
+};
 
 /// 6 November 1994 at 08:49:37, the example of RFC 9110.
 const EXAMPLE: u64 = 784_111_777;
@@ -15,7 +17,7 @@ const NOW: u64 = 1_762_700_000;
 #[test]
 fn the_headers_of_real_providers() {
     type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], Option<(u64, u64)>);
-    let cases: [Case<'_>; 20] = [
+    let cases: [Case<'_>; 22] = [
         (
             "GitHub",
             &[("x-ratelimit-limit", "5000"), ("x-ratelimit-remaining", "4999"), ("x-ratelimit-reset", "1762703600")],
@@ -77,6 +79,12 @@ fn the_headers_of_real_providers() {
             Some((1, 1_250)),
         ),
         (
+            "Discord, where clocks disagree",
+            &[("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", "1762700100"), ("X-RateLimit-Reset-After", "0.5")],
+            Some((0, 500)),
+        ),
+        ("by the other name", &[("X-Rate-Limit-Remaining", "2"), ("X-Rate-Limit-Reset-After", "3")], Some((2, 3_000))),
+        (
             "Reddit",
             &[("x-ratelimit-used", "2"), ("x-ratelimit-remaining", "598.9"), ("x-ratelimit-reset", "242")],
             Some((598, 242_000)),
@@ -127,15 +135,19 @@ fn a_reset_is_a_point_in_time_from_ten_digits_on() {
         let headers = headers(&[("x-ratelimit-remaining", "1"), ("x-ratelimit-reset", reset)]);
         try_quota_left(&headers, at(now)).unwrap().map(|left| left.until_reset.as_secs())
     };
-    assert_eq!(reset("999999999", NOW), Some(999_999_999));
+    let longest = LONGEST_WAIT.as_secs();
+    assert_eq!(reset("999999999", NOW), Some(longest));
+    assert_eq!(reset("999999999", 999_999_990), Some(longest), "seconds");
     assert_eq!(reset("1000000000", NOW), None, "2001 is over");
     assert_eq!(reset("1000000000", 999_999_990), Some(10));
-    assert_eq!(reset("99999999999", NOW), Some(99_999_999_999 - NOW));
+    assert_eq!(reset("99999999999", 99_999_999_990), Some(9));
     assert_eq!(reset("100000000000", NOW), None, "1973 is over");
     assert_eq!(reset("100000000000", 99_999_999), Some(1));
     let before_the_epoch = SystemTime::UNIX_EPOCH - Duration::from_secs(1);
     let lines = headers(&[("x-ratelimit-remaining", "1"), ("x-ratelimit-reset", "1000000000")]);
-    assert_eq!(quota_left(&lines, before_the_epoch), Some(QuotaLeft::new(1, Duration::from_secs(1_000_000_000))));
+    assert_eq!(quota_left(&lines, before_the_epoch), Some(QuotaLeft::new(1, LONGEST_WAIT)));
+    let after = headers(&[("x-ratelimit-remaining", "1"), ("x-ratelimit-reset-after", "1762700000")]);
+    assert_eq!(quota_left(&after, at(NOW)), Some(QuotaLeft::new(1, LONGEST_WAIT)), "never a point in time");
 }
 
 #[test]
@@ -166,7 +178,17 @@ fn what_cannot_be_read_is_refused_by_header_value_and_what_is_accepted() {
         ("ratelimit-reset", "soon", "RateLimit-Reset"),
         ("x-ratelimit-remaining", "", "X-RateLimit-Remaining"),
         ("x-ratelimit-remaining", "+1", "X-RateLimit-Remaining"),
+        ("x-ratelimit-remaining", ".5", "X-RateLimit-Remaining"),
+        ("x-ratelimit-limit", "many", "X-RateLimit-Limit"),
+        ("x-ratelimit-reset", "1000000000000000", "X-RateLimit-Reset"),
         ("x-ratelimit-reset", "18446744073709551616", "X-RateLimit-Reset"),
+        ("x-ratelimit-reset-after", "-1", "X-RateLimit-Reset-After"),
+        ("x-ratelimit-reset-after", "1.", "X-RateLimit-Reset-After"),
+        ("ratelimit", r#""a";r=1;pk="b""#, "RateLimit"),
+        ("ratelimit-policy", r#""a";w=1"#, "RateLimit-Policy"),
+        ("ratelimit-policy", r#""a";q=1;w=0"#, "RateLimit-Policy"),
+        ("ratelimit-policy", r#""a";q=1;qu=3"#, "RateLimit-Policy"),
+        ("ratelimit-policy", r#""a";q=1;pk=b"#, "RateLimit-Policy"),
         ("x-rate-limit-reset", "1e3", "X-Rate-Limit-Reset"),
         ("retry-after", "-5", "Retry-After"),
         ("retry-after", "tomorrow", "Retry-After"),
@@ -230,11 +252,18 @@ proptest! {
                 headers.append(HeaderName::from_static(NAMES[*name]), value);
             }
         }
-        let lenient = quota_left(&headers, at(now));
-        if let Ok(strict) = try_quota_left(&headers, at(now)) {
-            prop_assert_eq!(strict, lenient);
+        let lenient = ServiceLimits::read(&headers, at(now));
+        if let Ok(strict) = ServiceLimits::try_read(&headers, at(now)) {
+            prop_assert_eq!(&strict, &lenient);
         }
-        prop_assert!(lenient.is_none_or(|left| !left.until_reset.is_zero()));
+        let times = |limit: &ServiceLimit| [limit.until_reset, limit.window];
+        for time in lenient.limits.iter().flat_map(times).chain([lenient.retry_after]).flatten() {
+            prop_assert!(time <= LONGEST_WAIT);
+        }
+        let left = quota_left(&headers, at(now));
+        prop_assert_eq!(left, lenient.left(&QuotaUnit::Requests));
+        prop_assert!(left.is_none_or(|left| !left.until_reset.is_zero()));
+        prop_assert!(try_quota_left(&headers, at(now)).is_err() || try_quota_left(&headers, at(now)) == Ok(left));
     }
 
     /// Beside a search over all of them, in numbers that cannot overflow: both are below 2^50.
@@ -249,11 +278,11 @@ proptest! {
             None => prop_assert_eq!(running().count(), 0),
             Some(found) => {
                 let (tokens, seconds) = (found.tokens, found.until_reset.as_secs());
-                prop_assert!(running().any(|one| *one == (tokens, seconds)));
-                let compared = |seconds: u64| (u128::from(seconds) * 1_000_000_000).min(u128::from(u64::MAX));
+                let cut = |seconds: u64| seconds.min(LONGEST_WAIT.as_secs());
+                prop_assert!(running().any(|(r, t)| (*r, cut(*t)) == (tokens, seconds)));
                 for (r, t) in running() {
-                    let (other, this) = (u128::from(*r) * compared(seconds), u128::from(tokens) * compared(*t));
-                    prop_assert!(this < other || this == other && seconds >= *t);
+                    let (other, this) = (u128::from(*r) * u128::from(seconds), u128::from(tokens) * u128::from(cut(*t)));
+                    prop_assert!(this < other || this == other && seconds >= cut(*t));
                 }
             }
         }
@@ -266,9 +295,13 @@ fn value() -> impl Strategy<Value = Vec<u8>> {
         prop::collection::vec(any::<u8>(), 0..40),
         r#"[-+]?[0-9]{0,22}(\.[0-9]{0,5})?(;[a-z]=[0-9]{1,3})?(, ?[0-9]{1,12})?"#.prop_map(String::into_bytes),
         r#"("[a-z]"|[a-z])(;[rt]=-?[0-9]{0,16}){0,3}(, ?[("a-z;=0-9)]{0,9})?"#.prop_map(String::into_bytes),
+        r#"("[ab]"(;(q|w|r|t)=[0-9]{1,15}|;qu="[a-z]{0,3}"|;pk=:([A-Z]{4})?:){0,5}, ?){0,3}9"#
+            .prop_map(String::into_bytes),
         r#"(limit|remaining|reset)=-?[0-9]{1,16}(, ?(remaining|reset)=[0-9a-z]{1,16}){0,2}"#
             .prop_map(String::into_bytes),
-        "(Sun|Mon), ?[0-9]{2} (Nov|Feb|Foo) [0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2} GMT".prop_map(String::into_bytes),
+        "(Sun|Mon), ?[0-3][0-9] (Dec|Feb|Foo) (9999|[0-9]{4}) [0-2][0-9]:[0-6][0-9]:[0-6][0-9] GMT"
+            .prop_map(String::into_bytes),
+        "(Sun|Fri)day, [0-3][0-9]-(Dec|Jan)-[0-9]{2} 23:59:59 GMT".prop_map(String::into_bytes),
     ]
 }
 
@@ -287,14 +320,20 @@ fn at(seconds: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
 }
 
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 14] = [
     "ratelimit",
+    "ratelimit-policy",
+    "ratelimit-limit",
     "ratelimit-remaining",
     "ratelimit-reset",
     "x-ratelimit-remaining",
     "x-ratelimit-reset",
+    "x-ratelimit-limit",
+    "x-ratelimit-reset-after",
+    "x-rate-limit-limit",
     "x-rate-limit-remaining",
     "x-rate-limit-reset",
+    "x-rate-limit-reset-after",
     "retry-after",
 ];
 
