@@ -128,7 +128,7 @@ size_of() {
 
 install_qemu() {
     has_qemu && return
-    command -v apt-get >/dev/null && apt_update && install qemu-system-arm qemu-system-misc && has_qemu
+    command -v apt-get >/dev/null && apt_install qemu-system-arm qemu-system-misc && has_qemu
 }
 
 has_qemu() {
@@ -154,7 +154,7 @@ debian_compiler() {
     local llvm target name
     command -v apt-get >/dev/null || return 1
     if ! dpkg -s rustc-web rust-web-src >/dev/null 2>&1; then
-        apt_update && install rustc-web rust-web-src || return 1
+        apt_install rustc-web rust-web-src || return 1
     fi
     RUSTC=$(dpkg -L rustc-web | grep -m1 'bin/rustc$') || return 1
     RUSTDOC=$(dpkg -L rustc-web | grep -m1 'bin/rustdoc$') || return 1
@@ -162,18 +162,12 @@ debian_compiler() {
     RUSTC_BOOTSTRAP=1
     export RUSTC RUSTDOC RUSTC_BOOTSTRAP
     llvm=$("$RUSTC" -vV | sed -n 's/^LLVM version: \([0-9]*\).*/\1/p')
-    command -v "ld.lld-$llvm" >/dev/null || { apt_update && install "lld-$llvm"; } || return 1
+    command -v "ld.lld-$llvm" >/dev/null || apt_install "lld-$llvm" || return 1
     for target in "${targets[@]}"; do
         name=${target//-/_}
         export "CARGO_TARGET_${name^^}_LINKER=ld.lld-$llvm"
     done
     build_std=(-Zbuild-std=core,alloc)
-}
-
-install() {
-    local sudo=
-    [ "$(id -u)" = 0 ] || sudo=sudo
-    DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y --no-install-recommends "$@" >/dev/null 2>&1
 }
 
 fail() {

@@ -4,11 +4,8 @@
 source "$(dirname "$0")/lib.sh"
 
 install_valgrind() {
-    local sudo=
     command -v valgrind >/dev/null && return
-    command -v apt-get >/dev/null || return
-    [ "$(id -u)" = 0 ] || sudo=sudo
-    apt_update && $sudo apt-get install -y -qq --no-install-recommends valgrind >/dev/null
+    command -v apt-get >/dev/null && apt_install valgrind
 }
 
 install_valgrind || skip "instruction counts: no valgrind"

@@ -19,12 +19,32 @@ skip() {
     exit 0
 }
 
-# Refreshes the distribution's package lists, once a run, as root or through sudo.
+# Waits for whoever else has the file that is open under this number, where the system can tell.
+one_at_a_time() {
+    ! command -v flock >/dev/null || flock "$1"
+}
+
+# What only root may do.
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+# Refreshes the distribution's package lists, once a run.
 apt_update() {
-    local sudo=
-    [ "$(id -u)" = 0 ] || sudo=sudo
-    [ -e target/ci/apt-is-updated ] && return
-    $sudo apt-get update -qq >/dev/null && mkdir -p target/ci && touch target/ci/apt-is-updated
+    mkdir -p target/ci
+    {
+        one_at_a_time 8
+        [ -e target/ci/apt-is-updated ] || { as_root apt-get update -qq >/dev/null && touch target/ci/apt-is-updated; }
+    } 8>target/ci/apt
+}
+
+# Installs packages of the distribution.
+apt_install() {
+    apt_update || return
+    {
+        one_at_a_time 8
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@" >/dev/null 2>&1
+    } 8>target/ci/apt
 }
 
 # The number of tests in the logs given.
