@@ -199,6 +199,34 @@ fn c14_every_end_goes_back_to_the_parts_that_it_concerns() {
     }
 }
 
+/// Says what it is told, under its name, after the others that share its page.
+struct Log<'p> {
+    name: &'static str,
+    page: &'p RefCell<Vec<String>>,
+}
+
+impl FlowObserver for Log<'_> {
+    fn call_refused(&self, now: Nanos, cost: u64, refusal: &FlowRefusal) {
+        self.page.borrow_mut().push(format!("{}: {now}: {cost}, {}", self.name, refusal.stage));
+    }
+
+    fn call_ended(&self, now: Nanos, took: Duration, outcome: CallOutcome) {
+        self.page.borrow_mut().push(format!("{}: {now}: {took:?}, {outcome:?}", self.name));
+    }
+}
+
+#[test]
+fn c16_two_observers_of_calls_are_told_everything_one_after_the_other() {
+    let page = RefCell::new(Vec::new());
+    let log = |name| Log { name, page: &page };
+    let flow = whole(quota!("2/1h"), 1, 1).observed_by((log("first"), (log("second"), ())));
+    flow.call_judged(2, |()| CallOutcome::Success, || flow.clock().advance(Duration::from_nanos(7))).unwrap();
+    flow.enter(1).unwrap_err();
+    let told = ["7 ns: 7ns, Success", "7 ns: 1, limiter"];
+    let twice = told.iter().flat_map(|event| ["first", "second"].map(|name| format!("{name}: {event}")));
+    assert_eq!(*page.borrow(), twice.collect::<Vec<_>>());
+}
+
 #[test]
 fn c14_a_panic_in_the_call_or_its_judge_is_a_failure_and_leaks_nothing() {
     let parts = Told::default();

@@ -205,6 +205,21 @@ pub trait FlowObserver {
 
 impl FlowObserver for () {}
 
+/// Both are told, the first one first. Nest pairs for more.
+impl<A: FlowObserver, B: FlowObserver> FlowObserver for (A, B) {
+    #[inline]
+    fn call_refused(&self, now: Nanos, cost: u64, refusal: &FlowRefusal) {
+        self.0.call_refused(now, cost, refusal);
+        self.1.call_refused(now, cost, refusal);
+    }
+
+    #[inline]
+    fn call_ended(&self, now: Nanos, took: Duration, outcome: CallOutcome) {
+        self.0.call_ended(now, took, outcome);
+        self.1.call_ended(now, took, outcome);
+    }
+}
+
 /// Whoever points to an observer is one.
 macro_rules! points_to_observer {
     ($pointer:ty) => {
