@@ -13,6 +13,8 @@
 mod fill;
 #[cfg(feature = "metrics")]
 mod metrics_observer;
+#[cfg(any(feature = "metrics", feature = "tracing"))]
+mod names;
 #[cfg(feature = "tracing")]
 mod tracing_observer;
 
@@ -20,6 +22,6 @@ pub use sluicegate_core;
 pub use sluicegate_core::*;
 
 #[cfg(feature = "metrics")]
-pub use metrics_observer::{MetricsAlerts, MetricsBreakerObserver, MetricsObserver, describe};
+pub use metrics_observer::{MetricsAlerts, MetricsBreakerObserver, MetricsFlowObserver, MetricsObserver, describe};
 #[cfg(feature = "tracing")]
 pub use tracing_observer::TracingObserver;

@@ -1,17 +1,22 @@
 //! What ends up in metrics, that they are looked up once, and that any thread may tell them.
 #![allow(clippy::std_instead_of_alloc, reason = "tests run on a host")]
 
+#[path = "support/flow.rs"]
+mod flow;
+
 use core::sync::atomic::{AtomicUsize, Ordering};
+use core::time::Duration;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread;
 
+use flow::use_a_flow;
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit, with_local_recorder};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
 use sluicegate_telemetry::{
-    AdjustableBucket, AlertOptions, Alerts, BreakerPolicy, CircuitBreaker, CounterSnapshot, Counters, Inheritance,
-    Inspection, Limit, ManualClock, MetricsAlerts, MetricsBreakerObserver, MetricsObserver, Nanos, Quota, TokenBucket,
-    describe, quota,
+    AdjustableBucket, AlertOptions, Alerts, BreakerPolicy, CallOutcome, CircuitBreaker, CounterSnapshot, Counters,
+    Denied, FlowObserver, FlowRefusal, FlowStage, Inheritance, Inspection, Limit, ManualClock, MetricsAlerts,
+    MetricsBreakerObserver, MetricsFlowObserver, MetricsObserver, Nanos, Quota, TokenBucket, describe, quota,
 };
 
 const LIMIT: Quota = quota!("10/2s burst 20");
@@ -119,6 +124,76 @@ fn c16_breakers_show_their_phase_and_alerts_whether_they_are_raised() {
     }
 }
 
+#[test]
+fn c16_of_a_flow_its_limiter_its_breaker_and_its_calls_are_counted_under_one_name() {
+    let recorder = PrometheusBuilder::new().set_buckets(&[0.005, 0.5, 2.0]).unwrap().build_recorder();
+    let observer = Arc::new(with_local_recorder(&recorder, || MetricsFlowObserver::new("mail", flow::LIMIT)));
+    let before = samples(&recorder);
+    for name in
+        ["calls_total{flow=\"mail\",outcome=\"failure\"}", "calls_refused_total{flow=\"mail\",stage=\"breaker\"}"]
+    {
+        assert_eq!(before[&format!("sluicegate_{name}")], 0.0, "it is there from the beginning");
+    }
+    use_a_flow(observer.clone());
+    let samples_of_flow = samples(&recorder);
+    let expected = [
+        ("calls_total{flow=\"mail\",outcome=\"success\"}", 1.0),
+        ("calls_total{flow=\"mail\",outcome=\"failure\"}", 1.0),
+        ("calls_total{flow=\"mail\",outcome=\"overloaded\"}", 1.0),
+        ("calls_total{flow=\"mail\",outcome=\"ignored\"}", 1.0),
+        ("calls_refused_total{flow=\"mail\",stage=\"limiter\"}", 1.0),
+        ("calls_refused_total{flow=\"mail\",stage=\"breaker\"}", 1.0),
+        ("calls_refused_total{flow=\"mail\",stage=\"concurrency\"}", 1.0),
+        // 0 s, 0 s, 7 ms and 1 s.
+        ("call_seconds_bucket{flow=\"mail\",le=\"0.005\"}", 2.0),
+        ("call_seconds_bucket{flow=\"mail\",le=\"0.5\"}", 3.0),
+        ("call_seconds_bucket{flow=\"mail\",le=\"2\"}", 4.0),
+        ("call_seconds_sum{flow=\"mail\"}", 1.007),
+        ("call_seconds_count{flow=\"mail\"}", 4.0),
+        ("requests_total{limiter=\"mail\",outcome=\"admitted\"}", 4.0),
+        ("requests_total{limiter=\"mail\",outcome=\"denied\"}", 1.0),
+        ("cost_total{limiter=\"mail\",outcome=\"denied\"}", 3.0),
+        ("fill_ratio{limiter=\"mail\"}", 0.75),
+        ("breaker_state{breaker=\"mail\"}", 2.0),
+        ("breaker_transitions_total{breaker=\"mail\",to=\"open\"}", 1.0),
+        ("breaker_refusals_total{breaker=\"mail\"}", 1.0),
+    ];
+    for (name, value) in expected {
+        assert_eq!(samples_of_flow.get(&format!("sluicegate_{name}")), Some(&value), "{name}: {samples_of_flow:#?}");
+    }
+
+    // Each has a counter of its own.
+    let outcomes = [CallOutcome::Success, CallOutcome::Failure, CallOutcome::Overloaded, CallOutcome::Ignored];
+    for (times, outcome) in outcomes.into_iter().enumerate() {
+        (0..times).for_each(|_| observer.call_ended(Nanos::ZERO, Duration::ZERO, outcome));
+    }
+    for (times, stage) in [FlowStage::Limiter, FlowStage::Breaker, FlowStage::Concurrency].into_iter().enumerate() {
+        let refusal = FlowRefusal { stage, denied: Denied::Closed };
+        (0..times).for_each(|_| observer.call_refused(Nanos::ZERO, 1, &refusal));
+    }
+    let of = |name: &str| samples(&recorder)[&format!("sluicegate_{name}}}")];
+    let ended = ["success", "failure", "overloaded", "ignored"];
+    let ended = ended.map(|outcome| of(&format!("calls_total{{flow=\"mail\",outcome=\"{outcome}\"")));
+    assert_eq!(ended, [1.0, 2.0, 3.0, 4.0]);
+    let refused = ["limiter", "breaker", "concurrency"];
+    let refused = refused.map(|stage| of(&format!("calls_refused_total{{flow=\"mail\",stage=\"{stage}\"")));
+    assert_eq!(refused, [1.0, 2.0, 3.0]);
+
+    // What is told of reservations, charges and changes goes to the limiter's metrics, too.
+    let bucket = AdjustableBucket::with_clock(flow::LIMIT, ManualClock::new()).observed_by(observer.clone());
+    bucket.try_acquire(1).unwrap();
+    bucket.refund(1);
+    assert_eq!(of("cost_total{limiter=\"mail\",outcome=\"refunded\""), 1.0);
+    let _ = bucket.debit_at(Nanos::ZERO, 2);
+    assert_eq!(of("cost_total{limiter=\"mail\",outcome=\"debited\""), 2.0);
+    let _ = bucket.reserve(1).unwrap().settle(2);
+    assert_eq!(of("cost_total{limiter=\"mail\",outcome=\"debited\""), 3.0);
+    bucket.adjust(quota!("8/1s"), Inheritance::Level);
+    assert_eq!((of("adjustments_total{limiter=\"mail\""), of("limit_tokens{limiter=\"mail\"")), (1.0, 8.0));
+    observer.show(&Inspection::new(2, 8));
+    assert_eq!(of("fill_ratio{limiter=\"mail\""), 0.25);
+}
+
 /// Counts look-ups and descriptions, and hands everything on.
 struct Counting {
     recorder: PrometheusRecorder,
@@ -135,8 +210,9 @@ impl Recorder for Counting {
         self.described.fetch_add(1, Ordering::Relaxed);
         self.recorder.describe_gauge(key, unit, description);
     }
-    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {
-        unreachable!("there is none");
+    fn describe_histogram(&self, key: KeyName, unit: Option<Unit>, description: SharedString) {
+        self.described.fetch_add(1, Ordering::Relaxed);
+        self.recorder.describe_histogram(key, unit, description);
     }
     fn register_counter(&self, key: &Key, metadata: &Metadata<'_>) -> Counter {
         self.looked_up.fetch_add(1, Ordering::Relaxed);
@@ -146,8 +222,9 @@ impl Recorder for Counting {
         self.looked_up.fetch_add(1, Ordering::Relaxed);
         self.recorder.register_gauge(key, metadata)
     }
-    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
-        unreachable!("there is none");
+    fn register_histogram(&self, key: &Key, metadata: &Metadata<'_>) -> Histogram {
+        self.looked_up.fetch_add(1, Ordering::Relaxed);
+        self.recorder.register_histogram(key, metadata)
     }
 }
 
@@ -170,9 +247,28 @@ fn c16_metrics_are_looked_up_once_and_told_by_any_thread() {
     let samples = samples(&counting.recorder);
     assert_eq!(samples["sluicegate_requests_total{limiter=\"api\",outcome=\"admitted\"}"], 1_000.0);
     assert_eq!(samples["sluicegate_requests_total{limiter=\"api\",outcome=\"denied\"}"], 1_100.0);
+}
 
-    // Each metric that there is has a description, and a row in the README.
-    let _ = with_local_recorder(&counting, || (MetricsBreakerObserver::new("db"), MetricsAlerts::new("api")));
+#[test]
+fn c16_calls_look_nothing_up() {
+    let counting = Counting { recorder: recorder(), looked_up: Arc::default(), described: Arc::default() };
+    with_local_recorder(&counting, || {
+        let observer = Arc::new(MetricsFlowObserver::new("mail", flow::LIMIT));
+        let before = counting.looked_up.load(Ordering::Relaxed);
+        use_a_flow(observer);
+        assert_eq!(counting.looked_up.load(Ordering::Relaxed), before);
+    });
+}
+
+#[test]
+fn c16_each_metric_has_a_description_and_a_row_in_the_readme() {
+    let recorder = PrometheusBuilder::new().set_buckets(&[1.0]).unwrap().build_recorder();
+    let counting = Counting { recorder, looked_up: Arc::default(), described: Arc::default() };
+    with_local_recorder(&counting, || {
+        describe();
+        use_a_flow(Arc::new(MetricsFlowObserver::new("mail", flow::LIMIT)));
+        let _ = MetricsAlerts::new("mail");
+    });
     let text = counting.recorder.handle().render();
     let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
     for (name, kind) in types.clone() {
@@ -180,5 +276,5 @@ fn c16_metrics_are_looked_up_once_and_told_by_any_thread() {
         let row = format!("| `{name}` | {kind} |");
         assert!(include_str!("../README.md").contains(&row), "{row}");
     }
-    assert_eq!((types.count(), counting.described.load(Ordering::Relaxed)), (10, 10));
+    assert_eq!((types.count(), counting.described.load(Ordering::Relaxed)), (13, 13));
 }

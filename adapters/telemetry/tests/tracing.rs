@@ -1,58 +1,20 @@
 //! What ends up in tracing: every event, its level and its fields.
 #![allow(clippy::std_instead_of_alloc, reason = "tests run on a host")]
 
-use core::fmt::{self, Write as _};
-use std::sync::{Arc, Mutex};
+#[path = "support/flow.rs"]
+mod flow;
+#[path = "support/log.rs"]
+mod log;
 
+use std::sync::Arc;
+
+use flow::use_a_flow;
+use log::told;
 use sluicegate_telemetry::{
     AdjustableBucket, AlertPolicy, Alerts, BreakerPolicy, CircuitBreaker, CounterSnapshot, Inheritance, Inspection,
     ManualClock, Nanos, Quota, TracingObserver, quota,
 };
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
-
-/// Writes down every event down to a level.
-#[derive(Clone)]
-struct Log {
-    lines: Arc<Mutex<Vec<String>>>,
-    level: Level,
-}
-
-impl Subscriber for Log {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= self.level
-    }
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-    fn enter(&self, _: &Id) {}
-    fn exit(&self, _: &Id) {}
-    fn event(&self, event: &Event<'_>) {
-        let metadata = event.metadata();
-        let mut line = Line(format!("{} {}", metadata.level(), metadata.target()));
-        event.record(&mut line);
-        self.lines.lock().unwrap().push(line.0);
-    }
-}
-
-struct Line(String);
-
-impl Visit for Line {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        let _ = write!(self.0, " {field}={value:?}");
-    }
-}
-
-/// All that `run` tells, down to `level`.
-fn told(level: Level, run: impl FnOnce()) -> Vec<String> {
-    let log = Log { lines: Arc::default(), level };
-    tracing::subscriber::with_default(log.clone(), run);
-    let lines = log.lines.lock().unwrap();
-    lines.clone()
-}
+use tracing::Level;
 
 const LIMIT: Quota = quota!("10/1s");
 
@@ -125,4 +87,33 @@ fn c16_breakers_and_alerts_warn() {
         "INFO sluicegate message=alert cleared limiter=\"api\" alert=low_fill value=20 % threshold=10 %",
     ];
     assert_eq!(all, expected);
+}
+
+#[test]
+fn c16_of_a_flow_every_event_of_its_limiter_its_breaker_and_its_calls_is_told() {
+    let run = || use_a_flow(Arc::new(TracingObserver::new("mail", flow::LIMIT)));
+    let all = told(Level::TRACE, run);
+    let expected = [
+        "TRACE sluicegate message=admitted limiter=\"mail\" now=0 cost=1 remaining=3 fill=0.75",
+        "TRACE sluicegate message=call ended flow=\"mail\" now=7000000 took=0.007 outcome=\"success\"",
+        "TRACE sluicegate message=admitted limiter=\"mail\" now=7000000 cost=1 remaining=2 fill=0.5",
+        "DEBUG sluicegate message=call refused flow=\"mail\" now=7000000 cost=1 stage=\"concurrency\" \
+         reason=too much is in use, retry once some was given back",
+        "TRACE sluicegate message=call ended flow=\"mail\" now=7000000 took=0.0 outcome=\"ignored\"",
+        "DEBUG sluicegate message=denied limiter=\"mail\" now=7000000 cost=3 \
+         reason=rate limited, retry after 243ms retry_after=0.243",
+        "DEBUG sluicegate message=call refused flow=\"mail\" now=7000000 cost=3 stage=\"limiter\" \
+         reason=rate limited, retry after 243ms retry_after=0.243",
+        "TRACE sluicegate message=admitted limiter=\"mail\" now=7000000 cost=1 remaining=1 fill=0.25",
+        "DEBUG sluicegate message=call ended flow=\"mail\" now=1007000000 took=1.0 outcome=\"overloaded\"",
+        "TRACE sluicegate message=admitted limiter=\"mail\" now=1007000000 cost=1 remaining=3 fill=0.75",
+        "WARN sluicegate message=breaker changed breaker=\"mail\" now=1007000000 from=Closed to=Open",
+        "DEBUG sluicegate message=call ended flow=\"mail\" now=1007000000 took=0.0 outcome=\"failure\"",
+        "DEBUG sluicegate message=breaker refused breaker=\"mail\" now=1007000000 retry_after=5.0",
+        "DEBUG sluicegate message=call refused flow=\"mail\" now=1007000000 cost=1 stage=\"breaker\" \
+         reason=circuit open, retry after 5s retry_after=5.0",
+    ];
+    assert_eq!(all, expected);
+    let important: Vec<_> = expected.into_iter().filter(|line| !line.starts_with("TRACE")).collect();
+    assert_eq!(told(Level::DEBUG, run), important);
 }

@@ -1,17 +1,24 @@
-//! What limiters and breakers do, by the facade `tracing`.
+//! What limiters, breakers and flows do.
 
 extern crate alloc;
 
 use alloc::borrow::Cow;
+use core::time::Duration;
 
 use sluicegate_core::{
-    Admitted, AlertChange, BreakerObserver, BreakerPhase, Debit, Denied, Limit, Nanos, Observer, Remaining,
+    Admitted, AlertChange, BreakerObserver, BreakerPhase, CallOutcome, Debit, Denied, FlowObserver, FlowRefusal, Limit,
+    Nanos, Observer, Remaining,
 };
 use tracing::{debug, info, trace, warn};
 
+use super::{TARGET, tell_alert};
 use crate::fill::Capacity;
+use crate::names::{of_outcome, of_stage};
 
-/// Tells of what a limiter or a breaker does as events of the target `sluicegate`, with its name in the field `limiter` or `breaker`.
+/// Tells of what a limiter, a breaker or a flow does as events of the target `sluicegate`, with its name in the field `limiter`, `breaker` or `flow`.
+///
+/// In an `Arc` it is a `FlowEvents` of sluicegate-runtime, so a `QueuedFlow` or a `FlowRegistry` can tell it of all that happens in a flow: then one name is
+/// in all three.
 ///
 /// | event | level | fields beside the name |
 /// |---|---|---|
@@ -22,10 +29,12 @@ use crate::fill::Capacity;
 /// | `adjusted` | info | `now`, `from`, `to` |
 /// | `breaker changed` | info, or warn where it opens | `now`, `from`, `to` |
 /// | `breaker refused` | debug | `now`, `retry_after` |
+/// | `call refused` | debug | `now`, `cost`, `stage`: `limiter`, `breaker` or `concurrency`; `reason`, `retry_after` |
+/// | `call ended` | trace, or debug where it failed or was too much | `now`, `took`, `outcome`: `success`, `failure`, `overloaded` or `ignored` |
 /// | `alert raised`, `alert cleared` | warn, info | `alert`, `value`, `threshold` |
 ///
-/// `now` is the limiter's own reading in nanoseconds, `retry_after` is in seconds, and `fill` is 0 to 1. Fields that are not known are left
-/// out.
+/// `now` is the limiter's own reading in nanoseconds, `retry_after` and `took` are in seconds, and `fill` is 0 to 1. Fields that are not known are
+/// left out.
 ///
 /// An event of a level that nobody listens to costs a load and a comparison; what the others cost is the subscriber's. It can be told from any
 /// thread.
@@ -45,7 +54,7 @@ pub struct TracingObserver {
 }
 
 impl TracingObserver {
-    /// For the limiter of this name, which begins with `limit`. Adjustments are followed.
+    /// For the limiter, or the flow, of this name, which begins with `limit`. Adjustments are followed.
     pub fn new(name: impl Into<Cow<'static, str>>, limit: impl Into<Limit>) -> Self {
         Self { name: name.into(), capacity: Capacity::of(limit.into()) }
     }
@@ -57,13 +66,7 @@ impl TracingObserver {
 
     /// Tells of an alert that was raised or cleared.
     pub fn show(&self, change: &AlertChange) {
-        let AlertChange { alert, is_raised, value, threshold, .. } = change;
-        let limiter = &*self.name;
-        if *is_raised {
-            warn!(target: TARGET, limiter, %alert, %value, %threshold, "alert raised");
-        } else {
-            info!(target: TARGET, limiter, %alert, %value, %threshold, "alert cleared");
-        }
+        tell_alert(&self.name, None, change);
     }
 }
 
@@ -134,8 +137,31 @@ impl BreakerObserver for TracingObserver {
     }
 }
 
+impl FlowObserver for TracingObserver {
+    #[inline]
+    fn call_refused(&self, now: Nanos, cost: u64, refusal: &FlowRefusal) {
+        let FlowRefusal { stage, denied } = refusal;
+        debug!(
+            target: TARGET, flow = &*self.name, now = now.as_u64(), cost, stage = of_stage(*stage), reason = %denied,
+            retry_after = seconds(denied), "call refused"
+        );
+    }
+
+    #[inline]
+    fn call_ended(&self, now: Nanos, took: Duration, outcome: CallOutcome) {
+        let (flow, now, took) = (&*self.name, now.as_u64(), took.as_secs_f64());
+        let name = of_outcome(outcome);
+        match outcome {
+            CallOutcome::Success | CallOutcome::Ignored => {
+                trace!(target: TARGET, flow, now, took, outcome = name, "call ended");
+            }
+            CallOutcome::Failure | CallOutcome::Overloaded => {
+                debug!(target: TARGET, flow, now, took, outcome = name, "call ended");
+            }
+        }
+    }
+}
+
 fn seconds(denied: &Denied) -> Option<f64> {
     denied.retry_after().map(|wait| wait.as_secs_f64())
 }
-
-const TARGET: &str = "sluicegate";

@@ -1,0 +1,22 @@
+//! Words for what flows tell, the same in metrics and in events.
+
+use sluicegate_core::{CallOutcome, FlowStage};
+
+/// How a call ended.
+pub(crate) const fn of_outcome(outcome: CallOutcome) -> &'static str {
+    match outcome {
+        CallOutcome::Success => "success",
+        CallOutcome::Failure => "failure",
+        CallOutcome::Overloaded => "overloaded",
+        CallOutcome::Ignored => "ignored",
+    }
+}
+
+/// Which part of a flow refused a call.
+pub(crate) const fn of_stage(stage: FlowStage) -> &'static str {
+    match stage {
+        FlowStage::Limiter => "limiter",
+        FlowStage::Breaker => "breaker",
+        FlowStage::Concurrency => "concurrency",
+    }
+}
