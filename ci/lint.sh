@@ -14,7 +14,7 @@ done
 for package in tokio async-std smol embassy conformance; do
     cargo clippy --quiet -p "sluicegate-$package" --all-targets --all-features -- -D warnings
 done
-for features in "" metrics tracing metrics,tracing; do
+for features in "" metrics tracing runtime metrics,tracing metrics,runtime tracing,runtime metrics,tracing,runtime; do
     cargo clippy --quiet -p sluicegate-telemetry --features "$features" --all-targets -- -D warnings
 done
 cargo clippy --quiet -p sluicegate-http --all-targets -- -D warnings

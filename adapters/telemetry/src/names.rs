@@ -1,4 +1,4 @@
-//! Words for what flows tell, the same in metrics and in events.
+//! Words and numbers for what flows tell, the same in metrics and in events.
 
 use sluicegate_core::{CallOutcome, FlowStage};
 
@@ -19,4 +19,10 @@ pub(crate) const fn of_stage(stage: FlowStage) -> &'static str {
         FlowStage::Breaker => "breaker",
         FlowStage::Concurrency => "concurrency",
     }
+}
+
+/// A share that is told in millionths: 0 to 1.
+#[cfg(feature = "runtime")]
+pub(crate) fn part(millionths: u32) -> f64 {
+    f64::from(millionths) / 1e6
 }

@@ -34,6 +34,12 @@ impl MetricsAlerts {
         }))
     }
 
+    /// Shows that none is raised.
+    #[cfg(feature = "runtime")]
+    pub(super) fn clear(&self) {
+        self.0.iter().for_each(|gauge| gauge.set(0.0));
+    }
+
     /// Shows a change.
     pub fn show(&self, change: &AlertChange) {
         for (alert, gauge) in Alert::ALL.iter().zip(&self.0) {

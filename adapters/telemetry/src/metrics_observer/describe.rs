@@ -34,6 +34,19 @@ pub fn describe() {
         "Calls that were not made, by the part of the flow that refused them"
     );
     describe_histogram!(CALL_SECONDS, Unit::Seconds, "How long calls took that have ended, whatever their outcome");
+    #[cfg(feature = "runtime")]
+    describe_flows();
+}
+
+#[cfg(feature = "runtime")]
+fn describe_flows() {
+    describe_gauge!(FLOWS, Unit::Count, "Flows that there are");
+    describe_gauge!(FLOW_SHARE, "The share of the base quota that is in force: 0 to 1");
+    describe_gauge!(
+        FLOW_RULE_SHARE,
+        "The share of the base quota that a rule allowed when the quota last changed: 0 to 1"
+    );
+    describe_counter!(FLOW_RESTARTS, Unit::Count, "Panics of the flow's task after which it has begun again");
 }
 
 pub(super) const REQUESTS: &str = "sluicegate_requests_total";
@@ -49,6 +62,14 @@ pub(super) const BREAKER_REFUSALS: &str = "sluicegate_breaker_refusals_total";
 pub(super) const CALLS: &str = "sluicegate_calls_total";
 pub(super) const CALLS_REFUSED: &str = "sluicegate_calls_refused_total";
 pub(super) const CALL_SECONDS: &str = "sluicegate_call_seconds";
+#[cfg(feature = "runtime")]
+pub(super) const FLOWS: &str = "sluicegate_flows";
+#[cfg(feature = "runtime")]
+pub(super) const FLOW_SHARE: &str = "sluicegate_flow_share";
+#[cfg(feature = "runtime")]
+pub(super) const FLOW_RULE_SHARE: &str = "sluicegate_flow_rule_share";
+#[cfg(feature = "runtime")]
+pub(super) const FLOW_RESTARTS: &str = "sluicegate_flow_restarts_total";
 
 pub(super) const LIMITER: &str = "limiter";
 pub(super) const BREAKER: &str = "breaker";
