@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 
 use lock_api::{Mutex, RawMutex};
-use sluicegate_core::{Adapted, AdaptivePolicy, Inheritance, Limit, Nanos, Quota};
+use sluicegate_core::{Adapted, AdaptivePolicy, Inheritance, Limit, Nanos, Quota, Share};
 
 use super::flows::RegisteredFlow;
 use super::plan::FlowPlan;
@@ -42,6 +42,11 @@ impl Settings {
     /// The policy, where there is a quota to adapt.
     fn policy(&mut self) -> Option<&mut AdaptivePolicy> {
         self.policy.as_mut().filter(|_| matches!(self.plan.flow.limit, Limit::Quota(_)))
+    }
+
+    /// What its rules allow, and the quota that comes of it.
+    fn in_force(&mut self) -> Option<(Adapted, Quota)> {
+        self.policy().map(|policy| (policy.allowed(), policy.quota()))
     }
 
     /// What the bucket keeps in a restart at `now`. It is filled once in the time in which it fills itself, so that not even a task that panics each time
@@ -96,19 +101,26 @@ impl<R: Runtime, M: RawMutex, O: FlowEvents> Entry<R, M, O> {
         self.put_in_force(inheritance);
     }
 
-    /// Begins again as it was configured last.
-    pub(super) fn restart(&self) {
+    /// Begins again as it was configured last, and tells what is in force then if that is another quota.
+    pub(super) fn restart(&self) -> Option<(Adapted, Quota)> {
         let now = self.flow.runtime().now();
         let inheritance = self.change(|settings| {
             let inheritance = settings.inheritance(now)?;
+            let before = settings.in_force();
             settings.policy = settings.plan.adaptive.clone();
-            Some(inheritance)
+            Some((inheritance, settings.in_force().filter(|after| Some(after.1) != before.map(|before| before.1))))
         });
-        let Some(inheritance) = inheritance else { return };
+        let (inheritance, adapted) = inheritance?;
         if let Some(breaker) = self.flow.breaker() {
             breaker.close_at(now);
         }
         self.put_in_force(inheritance);
+        adapted
+    }
+
+    /// What a policy that has adapted before has put in force.
+    pub(super) fn began_adapted(&self) -> Option<(Adapted, Quota)> {
+        self.settings.lock().in_force().filter(|(adapted, _)| adapted.share != Share::ALL.as_parts_per_million())
     }
 
     /// Ends its task and all who wait; calls that were made go on.

@@ -153,12 +153,16 @@ where
             }
             flows.insert(Arc::clone(&id), Arc::clone(&entry));
         }
+        let began_adapted = entry.began_adapted();
         // Should the executor panic, because there is none, or the observer.
         let undo = Finally(|| self.take_back(&entry));
         if let Some(every) = every {
             Supervisor::start(Arc::clone(&entry), self.observer.clone(), Box::new(measure), alerts, every);
         }
         self.observer.added(&id);
+        if let Some((adapted, quota)) = began_adapted {
+            self.observer.adapted(&id, self.runtime.now(), &adapted, quota);
+        }
         core::mem::forget(undo);
         Ok(flow)
     }

@@ -6,7 +6,8 @@ use super::plan::OnRestart;
 
 /// Is told what a registry does with its flows, with no lock held. `()` is the observer that does nothing.
 ///
-/// `adapted`, `alerted` and `restarted` are called in the flow's own task. A panic there restarts that task.
+/// `adapted`, `alerted` and `restarted` are called in the flow's own task, and a panic there restarts that task; only where a policy that has adapted before makes
+/// a flow, `adapted` is called by who adds it.
 pub trait RegistryObserver {
     /// `id` is there from now on.
     fn added(&self, id: &str) {
@@ -18,7 +19,8 @@ pub trait RegistryObserver {
         let _ = id;
     }
 
-    /// The quota of `id` was changed to `quota` at `now`; `adapted` says what each rule allowed.
+    /// The quota of `id` was changed to `quota` at `now`, by an evaluation or a restart, or is another one than the base from the beginning; `adapted` says what
+    /// each rule allowed.
     fn adapted(&self, id: &str, now: Nanos, adapted: &Adapted, quota: Quota) {
         let _ = (id, now, adapted, quota);
     }
@@ -28,7 +30,7 @@ pub trait RegistryObserver {
         let _ = (id, now, change);
     }
 
-    /// The task of `id` had panicked, and has begun again at `now`.
+    /// The task of `id` had panicked, and has begun again at `now`. Where that changes its quota, `adapted` was called before.
     fn restarted(&self, id: &str, now: Nanos, how: OnRestart) {
         let _ = (id, now, how);
     }

@@ -85,8 +85,11 @@ where
         }
         if begin != Begin::First {
             self.turn = Turn::Restarting;
-            self.entry.restart();
+            let adapted = self.entry.restart();
             let now = self.entry.flow.runtime().now();
+            if let Some((adapted, quota)) = adapted {
+                self.observer.adapted(&self.entry.id, now, &adapted, quota);
+            }
             self.observer.restarted(&self.entry.id, now, self.entry.plan().on_restart);
             self.turn = Turn::Asleep;
         }

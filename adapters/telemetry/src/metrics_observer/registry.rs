@@ -33,9 +33,8 @@ use crate::names::part;
 ///
 /// - It writes to the recorder that is installed when it is made (the number of flows) and when a flow is added (all else).
 /// - A recorder itself keeps a series for each name that there ever was. So take names from a set that does not grow.
-/// - A registry tells of a change of the quota. So the shares that rules allow are those of the last change; and a flow begins, and begins again after a panic, as
-///   if all of its base were in force, which is not so where its policy had adapted before. [Show](Self::show) what `FlowRegistry::adapted` finds
-///   from time to time where that matters.
+/// - A registry tells of a change of the quota. So the shares that rules allow are those of the last change. [Show](Self::show) what `FlowRegistry::adapted`
+///   finds from time to time where that matters.
 ///
 /// ```
 /// use sluicegate_runtime::{OnRestart, RegistryObserver};
@@ -150,14 +149,9 @@ impl RegistryObserver for MetricsRegistryObserver {
         self.of(id, |shown| shown.alerts.show(change));
     }
 
-    fn restarted(&self, id: &str, _now: Nanos, how: OnRestart) {
-        self.of(id, |shown| {
-            shown.restarts.increment(1);
-            match how {
-                OnRestart::Full | OnRestart::Empty => shown.shares(WHOLE, [WHOLE; RULES.len()]),
-                OnRestart::Restore => {}
-            }
-        });
+    fn restarted(&self, id: &str, _now: Nanos, _how: OnRestart) {
+        // Of shares that it has changed it has told by `adapted`.
+        self.of(id, |shown| shown.restarts.increment(1));
     }
 }
 
