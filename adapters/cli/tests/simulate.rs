@@ -78,7 +78,7 @@ fn a_queue_works_as_on_paper() {
     // A call each 100 ms from 50 ms on, that takes 250 ms alone in the service, and one more may wait.
     let scenario = r#"title = "Paper"
 duration = "1s"
-load = [{ from = "0s", rate = 10 }]
+load = [{ from = "0s", rate = "10/1s" }]
 service = [{ from = "0s", latency = "250ms", capacity = 1, queue = 1, refuses_in = "0s" }]
 [flow]
 timeout = "400ms"
@@ -104,12 +104,12 @@ fn rates_are_exact_and_ramps_have_their_mean() {
         )
     };
     let offered = |load: &str| run(&place, &scenario(load), &[]).json()["offered"].as_u64().unwrap();
-    assert_eq!(offered(r#"{ from = "0s", rate = 7.25 }"#), 725);
-    assert_eq!(offered(r#"{ from = "0s", rate = 0 }"#), 0);
-    assert_eq!(offered(r#"{ from = "0s", rate = 0, to_rate = 20 }"#), 1_000);
-    assert_eq!(offered(r#"{ from = "0s", rate = 30, to_rate = 10 }"#), 2_000);
-    assert_eq!(offered(r#"{ from = "20s", rate = 5 }, { from = "60s", rate = 0.5 }"#), 220);
-    let random = offered(r#"{ from = "0s", rate = 100, arrivals = "random" }"#);
+    assert_eq!(offered(r#"{ from = "0s", rate = "29/4s" }"#), 725);
+    assert_eq!(offered(r#"{ from = "0s", rate = "none" }"#), 0);
+    assert_eq!(offered(r#"{ from = "0s", rate = "none", to_rate = "20/1s" }"#), 1_000);
+    assert_eq!(offered(r#"{ from = "0s", rate = "30/1s", to_rate = "10/1s" }"#), 2_000);
+    assert_eq!(offered(r#"{ from = "20s", rate = "5/1s" }, { from = "60s", rate = "1/2s" }"#), 220);
+    let random = offered(r#"{ from = "0s", rate = "100/1s", arrivals = "random" }"#);
     // Within four standard deviations.
     assert!(random.abs_diff(10_000) < 400 && random != 10_000, "{random}");
 }
@@ -170,10 +170,10 @@ fn the_picture_is_well_formed_and_keeps_within_its_frame() {
 fn extremes_are_drawn_too() {
     let place = Place::new("simulate-extremes");
     for (duration, rate, latency) in
-        [("1ns", "1000000000", "0s"), ("10956d", "0.0003", "10956d"), ("7ns", "0", "30d"), ("1s", "0", "1ns")]
+        [("1ns", "1/1ns", "0s"), ("10956d", "26/1d", "10956d"), ("7ns", "none", "30d"), ("1s", "none", "1ns")]
     {
         let scenario = format!(
-            "title = \"x\"\nduration = \"{duration}\"\nseed = 9223372036854775807\nload = [{{ from = \"0s\", rate = {rate}, arrivals = \"random\", cost = 4294967295 }}]\n\
+            "title = \"x\"\nduration = \"{duration}\"\nseed = 9223372036854775807\nload = [{{ from = \"0s\", rate = \"{rate}\", arrivals = \"random\", cost = 4294967295 }}]\n\
              service = [{{ from = \"0s\", latency = \"{latency}\", jitter = \"{latency}\", capacity = 400000, queue = 0 }}]\n\
              [flow]\nquota = \"4294967295/1s\"\ntimeout = \"10000d\"\nin_flight = 400000\n[flow.breaker]\n"
         );
@@ -185,7 +185,7 @@ fn extremes_are_drawn_too() {
 }
 
 fn any_scenario() -> impl Strategy<Value = String> {
-    let load = (0_u32..300, 0_u32..300, any::<bool>(), 1_u32..4);
+    let load = (1_u32..300, 1_u32..300, any::<bool>(), 1_u32..4);
     let service = (0_u32..900, 0_u32..100, 1_u32..30, 0_u32..30, 0_u32..60, 0_u32..40, any::<bool>());
     let flow =
         (1_u32..200, 4_u32..50, prop::option::of(1_u32..700), 0_usize..4, any::<bool>(), any::<bool>(), any::<bool>());
@@ -195,7 +195,7 @@ fn any_scenario() -> impl Strategy<Value = String> {
             for (index, (rate, to_rate, is_random, cost)) in loads.into_iter().enumerate() {
                 let arrivals = if is_random { "random" } else { "even" };
                 text += &format!(
-                    "[[load]]\nfrom = \"{}s\"\nrate = {rate}\nto_rate = {to_rate}\narrivals = \"{arrivals}\"\ncost = {cost}\n",
+                    "[[load]]\nfrom = \"{}s\"\nrate = \"{rate}/1s\"\nto_rate = \"{to_rate}/1s\"\narrivals = \"{arrivals}\"\ncost = {cost}\n",
                     index * 5
                 );
             }
@@ -256,7 +256,7 @@ duration = "60s"
 seed = 1
 [[load]]
 from = "0s"
-rate = 50
+rate = "50/1s"
 arrivals = "random"
 [[service]]
 from = "0s"

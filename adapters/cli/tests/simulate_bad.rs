@@ -12,11 +12,11 @@ duration = "10s"
 seed = 7
 [[load]]
 from = "0s"
-rate = 10
+rate = "10/1s"
 cost = 2
 [[load]]
 from = "5s"
-rate = 20
+rate = "20/1s"
 [[service]]
 from = "0s"
 latency = "10ms"
@@ -57,12 +57,46 @@ const BAD: &[(&str, &str, &str, &str)] = &[
     (r#"duration = "10s""#, r#"duration = "11000d""#, "3:12", "longer than 30 years"),
     (r#"duration = "10s""#, "duration = 10", "3:12", "expected a duration such as \"250ms\""),
     ("seed = 7", "seed = -7", "4:8", "expected a whole number from 0 to 9223372036854775807"),
-    ("rate = 20", "rate = nan", "11:8", "expected requests per second, a number from 0 to 1000000000"),
-    ("rate = 20", "rate = inf", "11:8", "from 0 to 1000000000"),
-    ("rate = 20", "rate = -0.5", "11:8", "from 0 to 1000000000"),
-    ("rate = 20", "rate = 1000000001", "11:8", "from 0 to 1000000000"),
-    ("rate = 20", "rate = \"20/1s\"", "11:8", "invalid type: string \"20/1s\", expected requests per second"),
-    ("rate = 20", "rate = 20\narrivals = \"odd\"", "12:12", "unknown variant `odd`, expected `even` or `random`"),
+    (
+        r#"rate = "20/1s""#,
+        "rate = 20",
+        "11:8",
+        "invalid type: integer `20`, expected requests per period, such as \"80/1s\", or \"none\"",
+    ),
+    (r#"rate = "20/1s""#, "rate = 0.5", "11:8", "invalid type: floating point `0.5`, expected requests per period"),
+    (r#"rate = "20/1s""#, "rate = nan", "11:8", "floating point `NaN`, expected requests per period"),
+    (
+        r#"rate = "20/1s""#,
+        "rate = \"20\"",
+        "11:8",
+        "a number alone has no period; write tokens per period, as in 300/1m, or \"none\"",
+    ),
+    (r#"rate = "20/1s""#, "rate = \"0/1s\"", "11:8", "\"0/1s\": write \"none\" where no requests arrive"),
+    (r#"rate = "20/1s""#, "rate = \"-5/1s\"", "11:8", "\"-5/1s\": the tokens are not a whole number"),
+    (r#"rate = "20/1s""#, "rate = \"0.5/1s\"", "11:8", "\"0.5/1s\": the tokens are not a whole number"),
+    (r#"rate = "20/1s""#, "rate = \"nan/1s\"", "11:8", "\"nan/1s\": the tokens are not a whole number"),
+    (r#"rate = "20/1s""#, "rate = \"off\"", "11:8", "\"off\": the tokens are not a whole number"),
+    (r#"rate = "20/1s""#, "rate = \"20/1s burst 5\"", "11:8", "something follows"),
+    (r#"rate = "20/1s""#, "rate = \"1000000001/1s\"", "11:8", "\"1000000001/1s\" is more than 1000000000/1s"),
+    (r#"rate = "20/1s""#, "rate = \"1/11000d\"", "11:8", "\"1/11000d\": its period is longer than 30 years"),
+    (
+        r#"rate = "20/1s""#,
+        "rate = \"1/99999999999999999999d\"",
+        "11:8",
+        "the number in the period is not a whole number",
+    ),
+    (
+        r#"rate = "20/1s""#,
+        "rate = \"20/1s\"\nto_rate = 30",
+        "12:11",
+        "invalid type: integer `30`, expected requests per period",
+    ),
+    (
+        r#"rate = "20/1s""#,
+        "rate = \"20/1s\"\narrivals = \"odd\"",
+        "12:12",
+        "unknown variant `odd`, expected `even` or `random`",
+    ),
     ("cost = 2", "cost = 0", "8:8", "expected a whole number from 1 to 4294967295"),
     ("capacity = 5", "capacity = 0", "15:12", "expected a whole number from 1 to 400000"),
     ("capacity = 5", "capacity = 1.5", "15:12", "expected a whole number from 1 to 400000"),
@@ -87,8 +121,8 @@ const BAD: &[(&str, &str, &str, &str)] = &[
     ("from = \"5s\"", "from = \"10s\"", "10:8", "begins when the scenario is over"),
     ("from = \"0s\"\nlatency", "from = \"1s\"\nlatency", "13:8", "the first [[service]] has to be from 0s on"),
     ("cost = 2", "cost = 51", "8:8", "a cost of 51 is above the burst of the quota, 50"),
-    ("rate = 20", "rate = 10000001", "11:8", "more than 50000000 arrivals"),
-    ("rate = 10\n", "rate = 10\nto_rate = 1000000000\n", "7:8", "more than 50000000 arrivals"),
+    (r#"rate = "20/1s""#, "rate = \"10000001/1s\"", "11:8", "more than 50000000 arrivals"),
+    ("rate = \"10/1s\"\n", "rate = \"10/1s\"\nto_rate = \"1000000000/1s\"\n", "7:8", "more than 50000000 arrivals"),
     ("capacity = 5", "queue = 5", "15:9", "a queue without a capacity"),
     (
         "in_flight = 20",
@@ -171,7 +205,7 @@ fn more_calls_than_are_kept_end_the_run_and_not_the_memory() {
     let place = Place::new("simulate-overfull");
     place.write(
         "a.toml",
-        "title = \"a\"\nduration = \"1h\"\n[[load]]\nfrom = \"0s\"\nrate = 10000\n\
+        "title = \"a\"\nduration = \"1h\"\n[[load]]\nfrom = \"0s\"\nrate = \"10000/1s\"\n\
          [[service]]\nfrom = \"0s\"\nlatency = \"30m\"\n[flow]\n",
     );
     let ran = place.run("simulate", &["a.toml"], b"");

@@ -192,13 +192,14 @@ fn service_plan(phase: &ServicePhase) -> Result<ServicePlan, Problem> {
         queue: phase.queue.as_ref().map_or(DEFAULT_QUEUE, |queue| queue.get_ref().0),
         failures: phase.failures.0,
         overloaded: phase.overloaded.0,
-        provider: phase.provider.map_or(Limit::Unlimited, |quota| Limit::Quota(quota.0)),
+        provider: phase.provider.map_or(Limit::Unlimited, |limit| limit.0),
         refuses_in: phase.refuses_in.map_or(DEFAULT_REFUSES_IN, |time| time.0),
     })
 }
 
 const MOST_ARRIVALS: u128 = 50_000_000;
-const MOST_PHASES: usize = 10_000;
+/// Each may be a ramp, of a thousand pieces.
+const MOST_PHASES: usize = 1_000;
 const LONGEST_TITLE: usize = 100;
 const LONGEST_TEXT: usize = 600;
 const DEFAULT_QUEUE: u64 = 1_000;

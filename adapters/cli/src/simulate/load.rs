@@ -1,16 +1,18 @@
 //! When requests arrive: in whole numbers, so that a seed gives the same times everywhere.
+//!
+//! While a rate lasts its arrivals are exact. What is left of a request when the next rate begins is rounded to a [`REQUEST`]th of it.
 
 use super::random::Random;
 use super::scenario::{Arrivals, LoadPhase};
+use super::values::RequestRate;
 
 /// A time of one rate. A ramp is many of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
     /// Nanoseconds.
     pub(super) from: u64,
     pub(super) to: u64,
-    /// Millionths of a request a second.
-    pub(super) rate: u64,
+    pub(super) rate: RequestRate,
     pub(super) cost: u64,
     pub(super) is_random: bool,
     /// The phase that it is of.
@@ -18,14 +20,18 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// How much of requests arrive in it, in [`REQUEST`]s.
-    fn amount(&self) -> u128 {
-        u128::from(self.to - self.from) * u128::from(self.rate)
+    /// How many requests arrive in it; of random ones, on average. Times are below 2^60, and so are periods.
+    pub(super) fn arrivals(&self) -> u128 {
+        self.requests_by_period() / u128::from(self.rate.period)
     }
 
-    /// How many requests arrive in it; of random ones, on average.
-    pub(super) fn arrivals(&self) -> u128 {
-        self.amount() / REQUEST
+    /// How much of requests arrive in it, in [`REQUEST`]s. A plan has no more than 2^26 arrivals.
+    fn amount(&self) -> u128 {
+        self.requests_by_period() * REQUEST / u128::from(self.rate.period)
+    }
+
+    fn requests_by_period(&self) -> u128 {
+        u128::from(self.to - self.from) * u128::from(self.rate.requests)
     }
 }
 
@@ -35,15 +41,13 @@ pub(super) fn pieces(phases: &[LoadPhase], duration: u64) -> Vec<Piece> {
     let ends = phases.iter().skip(1).map(|phase| phase.from.get_ref().0).chain([duration]);
     for (index, (phase, to)) in phases.iter().zip(ends).enumerate() {
         let from = phase.from.get_ref().0;
-        let first = phase.rate.get_ref().0;
-        let last = phase.to_rate.map_or(first, |rate| rate.0);
-        let steps = if first == last { 1 } else { STEPS.min(to - from) };
-        // Times are below 2^60, rates below 2^50.
+        let first = *phase.rate.get_ref();
+        let last = phase.to_rate.unwrap_or(first);
+        let is_ramp = !is_same(first, last);
+        let steps = if is_ramp { STEPS.min(to - from) } else { 1 };
+        // Times are below 2^60.
         let time = |step: u64| from + (u128::from(to - from) * u128::from(step) / u128::from(steps)) as u64;
-        let rate = |step: u64| {
-            let (into, all) = (i128::from(2 * step + 1), i128::from(2 * steps));
-            (i128::from(first) + (i128::from(last) - i128::from(first)) * into / all) as u64
-        };
+        let rate = |step: u64| if is_ramp { between(first, last, step, steps) } else { first };
         pieces.extend((0..steps).map(|step| Piece {
             from: time(step),
             to: time(step + 1),
@@ -54,6 +58,19 @@ pub(super) fn pieces(phases: &[LoadPhase], duration: u64) -> Vec<Piece> {
         }));
     }
     pieces
+}
+
+fn is_same(one: RequestRate, other: RequestRate) -> bool {
+    u128::from(one.requests) * u128::from(other.period) == u128::from(other.requests) * u128::from(one.period)
+}
+
+/// The rate in the middle of a step of a ramp, rounded down to a whole number of requests per [`RAMP_PERIOD`].
+fn between(first: RequestRate, last: RequestRate, step: u64, steps: u64) -> RequestRate {
+    // At most one a nanosecond, and so at most 2^60.
+    let requests = |rate: RequestRate| i128::from(rate.requests) * i128::from(RAMP_PERIOD) / i128::from(rate.period);
+    let (into, all) = (i128::from(2 * step + 1), i128::from(2 * steps));
+    let requests = requests(first) + (requests(last) - requests(first)) * into / all;
+    RequestRate { requests: requests as u64, period: RAMP_PERIOD }
 }
 
 /// The times of arrivals, and what each costs.
@@ -98,7 +115,8 @@ impl Iterator for ArrivalTimes<'_> {
             let piece = self.piece?;
             if self.mark < piece.amount() {
                 // Below the amount, so before its end.
-                let time = piece.from + (self.mark / u128::from(piece.rate)) as u64;
+                let passed = self.mark * u128::from(piece.rate.period) / (u128::from(piece.rate.requests) * REQUEST);
+                let time = piece.from + passed as u64;
                 self.mark += self.distance();
                 return Some((time, piece.cost));
             }
@@ -108,6 +126,46 @@ impl Iterator for ArrivalTimes<'_> {
     }
 }
 
-/// A request, in millionths of a request a second times nanoseconds.
-const REQUEST: u128 = 1_000_000 * 1_000_000_000;
+/// Into so many parts a request is divided. 2^26 of them, times a period of 30 years, are within 128 bits; and in a multiple of 100 ms there is a
+/// whole number of them at any rate per 1 s, 1 min or 1 h, and so nothing to be rounded.
+const REQUEST: u128 = 3_600_000_000_000;
+/// Nanoseconds: as long as fits, so that slow ramps are smooth too.
+const RAMP_PERIOD: u64 = 1_000_000_000_000_000_000;
 const STEPS: u64 = 1_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(from: u64, to: u64, requests: u64, period: u64) -> Piece {
+        Piece { from, to, rate: RequestRate { requests, period }, cost: 1, is_random: false, phase: 0 }
+    }
+
+    fn times(pieces: &[Piece]) -> Vec<u64> {
+        ArrivalTimes::new(pieces, Random::new(0, 0)).map(|(time, _)| time).collect()
+    }
+
+    #[test]
+    fn every_arrival_is_in_the_middle_of_its_share_of_time() {
+        // 7 per 3 ns would be more than one a nanosecond; 7 per 30 ns in 3000 ns are 700, the k-th at (k + 1/2) * 30 / 7.
+        let found = times(&[piece(5, 3_005, 7, 30)]);
+        assert_eq!(found, (0..700).map(|index| 5 + (2 * index + 1) * 30 / 14).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn nothing_is_lost_between_rates() {
+        // 1.4 requests, none for a while, and 2.5: the second comes where the sum is 1.5.
+        let found = times(&[piece(0, 1_400, 1, 1_000), piece(1_400, 2_000, 0, 1), piece(2_000, 4_500, 1, 1_000)]);
+        assert_eq!(found, [500, 2_100, 3_100, 4_100]);
+    }
+
+    #[test]
+    fn the_longest_and_the_fastest_fit() {
+        let years = 946_728_000_000_000_000;
+        assert_eq!(times(&[piece(0, years, 2, years)]), [years / 4, years / 4 * 3]);
+        let fastest = piece(years - 50, years, years, years);
+        assert_eq!(times(&[fastest]), (years - 50..years).collect::<Vec<_>>());
+        let most = [piece(0, years, 50_000_000, years)];
+        assert_eq!(ArrivalTimes::new(&most, Random::new(0, 0)).last(), Some((years - years / 100_000_000, 1)));
+    }
+}

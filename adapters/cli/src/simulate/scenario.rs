@@ -6,7 +6,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use toml::Spanned;
 
-use super::values::{Length, LimitText, Part, PartOrNone, PerSecond, Percent, QuotaText, RateText, Time, Whole};
+use super::values::{Length, LimitText, Part, PartOrNone, Percent, RateText, RequestRate, Time, Whole};
 
 #[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -25,8 +25,8 @@ pub(super) struct Scenario {
 #[serde(deny_unknown_fields)]
 pub(super) struct LoadPhase {
     pub(super) from: Spanned<Time>,
-    pub(super) rate: Spanned<PerSecond>,
-    pub(super) to_rate: Option<PerSecond>,
+    pub(super) rate: Spanned<RequestRate>,
+    pub(super) to_rate: Option<RequestRate>,
     #[serde(default)]
     pub(super) arrivals: Arrivals,
     pub(super) cost: Option<Spanned<Whole<1, { u32::MAX as u64 }>>>,
@@ -52,7 +52,7 @@ pub(super) struct ServicePhase {
     pub(super) failures: Percent,
     #[serde(default)]
     pub(super) overloaded: Percent,
-    pub(super) provider: Option<QuotaText>,
+    pub(super) provider: Option<LimitText>,
     pub(super) refuses_in: Option<Time>,
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
-use sluicegate_core::{Limit, Nanos, Quota, Rate, Share};
+use sluicegate_core::{Limit, Nanos, ParseError, QuotaError, Rate, Share};
 
 /// Nanoseconds, from 0 to 30 years.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,9 +17,13 @@ pub(crate) struct Length(pub(crate) u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Whole<const LEAST: u64, const MOST: u64>(pub(crate) u64);
 
-/// Millionths of a request a second.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PerSecond(pub(crate) u64);
+/// So many requests per so many nanoseconds, from none to one a nanosecond: a rate in core's text, or the word `none`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RequestRate {
+    pub(crate) requests: u64,
+    /// From 1 ns to 30 years.
+    pub(crate) period: u64,
+}
 
 /// Millionths, from 0 to all of them, written as a percentage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,10 +40,6 @@ pub(crate) struct PartOrNone(pub(crate) Option<Share>);
 /// A limit in core's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LimitText(pub(crate) Limit);
-
-/// A quota in core's text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct QuotaText(pub(crate) Quota);
 
 /// A rate in core's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,12 +67,10 @@ impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Whole<LEAST, M
     }
 }
 
-impl<'de> Deserialize<'de> for PerSecond {
+impl<'de> Deserialize<'de> for RequestRate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let expected = "requests per second, a number from 0 to 1000000000";
-        let number = Number { expected, most: 1e9, is_none: false };
-        // A product and a rounding of IEEE 754, which are the same everywhere; at most 10^15.
-        deserializer.deserialize_any(number).map(|number| Self((number.unwrap_or(0.0) * 1e6).round() as u64))
+        let expected = "requests per period, such as \"80/1s\", or \"none\"";
+        deserializer.deserialize_any(Text { expected, parse: request_rate })
     }
 }
 
@@ -106,14 +104,6 @@ impl<'de> Deserialize<'de> for LimitText {
     }
 }
 
-impl<'de> Deserialize<'de> for QuotaText {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let expected = "a quota such as \"50/1s\"";
-        let parse = |text: &str| text.parse().map_err(|error| format!("{error}"));
-        deserializer.deserialize_any(Text { expected, parse }).map(Self)
-    }
-}
-
 impl<'de> Deserialize<'de> for RateText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let expected = "tokens a period, such as \"1000000/24h\"";
@@ -139,6 +129,25 @@ fn time(text: &str) -> Result<u64, String> {
             Err(format!("\"{text}\" is no duration: write a whole number and one of ns us ms s m h d, as in 250ms"))
         }
     }
+}
+
+/// The limit of one a nanosecond is that of the clock.
+fn request_rate(text: &str) -> Result<RequestRate, String> {
+    if text.trim() == "none" {
+        return Ok(RequestRate { requests: 0, period: 1 });
+    }
+    let rate: Rate = text.parse().map_err(|error: ParseError| match error.quota_error() {
+        Some(QuotaError::ZeroTokens) => format!("\"{text}\": write \"none\" where no requests arrive"),
+        _ => format!("{error}, or \"none\""),
+    })?;
+    let (requests, period) = (rate.tokens(), rate.period_nanos());
+    if period > Nanos::HORIZON.as_u64() {
+        return Err(format!("\"{text}\": its period is longer than 30 years"));
+    }
+    if requests > period {
+        return Err(format!("\"{text}\" is more than 1000000000/1s, a request each nanosecond"));
+    }
+    Ok(RequestRate { requests, period })
 }
 
 /// Of a number from 0 to 100.
