@@ -1,7 +1,7 @@
 //! `sluicegate`: what would this rate limit have done to that access log, and what will this flow do when the service is slow?
 //!
 //! `sluicegate replay` reads logs, lets the log's own times be the clock, and asks the limiters of `sluicegate-core` about
-//! every request. `sluicegate simulate` makes up requests and a service, and puts a flow of `sluicegate-core` between them. Nothing is
+//! every request. `sluicegate simulate` makes up requests and a service, and puts a flow of `sluicegate-runtime` between them. Nothing is
 //! decided here: this crate reads, counts and draws.
 //!
 //! From what a person types to what a person sees, a file each: `args` and `options`, `input` and `lines`, `format`,

@@ -7,17 +7,20 @@ use proptest::prelude::*;
 use serde_json::Value;
 use support::Place;
 
-/// Offered = admitted + refused, admitted = how calls ended + in flight, and the parts are the whole.
+/// Offered = admitted + refused + waiting, admitted = how calls ended + in flight, and the parts are the whole.
 fn check_sums(report: &Value) {
     let number = |value: &Value, name: &str| value[name].as_u64().unwrap_or_else(|| panic!("{name}: {value}"));
     let refused = ["refused_by_limiter", "refused_by_breaker", "refused_by_concurrency"];
     let ended = ["succeeded", "failed", "too_many", "timed_out"];
     let sum = |value: &Value, names: &[&str]| names.iter().map(|name| number(value, name)).sum::<u64>();
-    assert_eq!(number(report, "offered"), number(report, "admitted") + sum(report, &refused));
+    assert_eq!(
+        number(report, "offered"),
+        number(report, "admitted") + sum(report, &refused) + number(report, "waiting_at_end")
+    );
     assert_eq!(number(report, "admitted"), sum(report, &ended) + number(report, "in_flight_at_end"));
 
     let parts = report["over_time"].as_array().unwrap();
-    for name in refused.iter().chain(&ended).chain(&["offered", "admitted"]) {
+    for name in refused.iter().chain(&ended).chain(&["offered", "admitted", "queued", "degraded"]) {
         assert_eq!(parts.iter().map(|part| number(part, name)).sum::<u64>(), number(report, name), "{name}");
     }
     let phases = ["closed_ns", "half_open_ns", "open_ns"];
@@ -25,8 +28,11 @@ fn check_sums(report: &Value) {
     if report["breaker"].is_object() {
         assert_eq!(sum(&report["breaker"], &phases), number(report, "duration_ns"));
     }
-    for part in parts {
-        assert_eq!(number(part, "offered"), number(part, "admitted") + sum(part, &refused));
+    // Who may wait is refused or admitted later than offered.
+    if number(report, "most_waiting") == 0 {
+        for part in parts {
+            assert_eq!(number(part, "offered"), number(part, "admitted") + sum(part, &refused));
+        }
     }
 }
 
@@ -93,6 +99,40 @@ timeout = "400ms"
         [10, 2, 5, 2, 1]
     );
     assert_eq!(report["latency_median_ns"].as_u64().map(|nanos| nanos / 10_000_000), Some(40));
+}
+
+/// A queue before the service, of one token each 100 ms, and a second place in line.
+#[test]
+fn who_waits_is_served_in_order_or_refused() {
+    let place = Place::new("simulate-queue");
+    let scenario = |flow: &str| {
+        format!(
+            "title = \"Queue\"\nduration = \"1s\"\nload = [{{ from = \"0s\", rate = \"20/1s\" }}]\n\
+             service = [{{ from = \"0s\", latency = \"1ms\" }}]\n[flow]\nquota = \"10/1s burst 1\"\n{flow}"
+        )
+    };
+    let names = ["offered", "admitted", "queued", "refused_by_limiter", "degraded", "waiting_at_end", "most_waiting"];
+    let counts = |flow: &str| {
+        let report = run(&place, &scenario(flow), &[]).json();
+        check_sums(&report);
+        (names.map(|name| report[name].as_u64().unwrap()), report)
+    };
+    // They come at 25 ms, 75 ms, ..., 975 ms, and tokens at 25 ms, 125 ms, ..., 925 ms.
+    assert_eq!(counts("").0, [20, 10, 0, 10, 0, 0, 0]);
+    assert_eq!(counts("when_empty = \"degrade\"").0, [20, 10, 0, 10, 10, 0, 0]);
+    // The first passes, and behind it a line grows.
+    let (found, report) = counts("when_empty = \"queue\"");
+    assert_eq!(found, [20, 10, 9, 0, 0, 10, 10]);
+    // The k-th of those waits for 50 ms * k.
+    assert_eq!(report["waited_median_ns"].as_u64().map(|nanos| nanos / 5_000_000), Some(50));
+    // With two places in line: one enters each 100 ms, and one of the two that come meanwhile finds it full.
+    let (found, report) = counts("when_empty = \"queue\"\nmost_waiting = 2");
+    assert_eq!((found[1], found[5], found[6]), (10, 2, 2));
+    assert!(report["waited_p99_ns"].as_u64().unwrap() < 205_000_000);
+    // Nobody waits longer than that, and who would have to is refused by then.
+    let (found, report) = counts("when_empty = \"queue\"\nlongest_wait = \"120ms\"");
+    assert_eq!(found[1], 10);
+    assert!(found[3] > 5 && report["waited_p99_ns"].as_u64().unwrap() < 122_000_000);
 }
 
 #[test]
@@ -187,10 +227,18 @@ fn extremes_are_drawn_too() {
 fn any_scenario() -> impl Strategy<Value = String> {
     let load = (1_u32..300, 1_u32..300, any::<bool>(), 1_u32..4);
     let service = (0_u32..900, 0_u32..100, 1_u32..30, 0_u32..30, 0_u32..60, 0_u32..40, any::<bool>());
-    let flow =
-        (1_u32..200, 4_u32..50, prop::option::of(1_u32..700), 0_usize..4, any::<bool>(), any::<bool>(), any::<bool>());
+    let flow = (
+        1_u32..200,
+        4_u32..50,
+        prop::option::of(1_u32..700),
+        0_usize..4,
+        0_usize..5,
+        any::<bool>(),
+        any::<bool>(),
+        any::<bool>(),
+    );
     (any::<u32>(), prop::collection::vec(load, 1..4), prop::collection::vec(service, 1..4), flow).prop_map(
-        |(seed, loads, services, (quota, burst, timeout, in_flight, has_breaker, adapts, has_pace))| {
+        |(seed, loads, services, (quota, burst, timeout, in_flight, when_empty, has_breaker, adapts, has_pace))| {
             let mut text = format!("title = \"Random\"\nduration = \"20s\"\nseed = {seed}\n");
             for (index, (rate, to_rate, is_random, cost)) in loads.into_iter().enumerate() {
                 let arrivals = if is_random { "random" } else { "even" };
@@ -214,6 +262,13 @@ fn any_scenario() -> impl Strategy<Value = String> {
                 text += &format!("timeout = \"{timeout}ms\"\n");
             }
             text += ["", "in_flight = 7\n", "in_flight = { law = \"aimd\" }\n", "in_flight = { law = \"gradient\", most = 50 }\n"][in_flight];
+            text += [
+                "",
+                "when_empty = \"degrade\"\n",
+                "when_empty = \"queue\"\n",
+                "when_empty = \"queue\"\nmost_waiting = 3\n",
+                "when_empty = \"queue\"\nlongest_wait = \"300ms\"\n",
+            ][when_empty];
             if has_breaker {
                 text += "[flow.breaker]\nwindow = \"2s\"\nminimum_calls = 5\ncool_down = \"1s\"\n";
             }

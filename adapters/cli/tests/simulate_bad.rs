@@ -116,7 +116,17 @@ const BAD: &[(&str, &str, &str, &str)] = &[
     ("in_flight = 20", "in_flight = { law = \"aimd\", max = 5 }", "19:29", "unknown field `max`"),
     ("floor = 1", "floor = 0", "26:9", "expected a percentage above 0 and up to 100"),
     ("failure_share = 50", "failure_share = \"no\"", "23:17", "or \"none\""),
+    ("in_flight = 20", "when_empty = \"wait\"", "19:14", "expected one of `reject`, `queue`, `degrade`"),
+    ("in_flight = 20", "when_empty = \"queue\"\nlongest_wait = \"0s\"", "20:16", "\"0s\" is no time at all"),
+    (
+        "in_flight = 20",
+        "when_empty = \"queue\"\nmost_waiting = -1",
+        "20:16",
+        "expected a whole number from 0 to 100000",
+    ),
     // What does not go together.
+    ("in_flight = 20", "longest_wait = \"1s\"", "19:16", "nobody waits unless when_empty is \"queue\""),
+    ("in_flight = 20", "when_empty = \"degrade\"\nmost_waiting = 5", "20:16", "nobody waits unless when_empty"),
     ("from = \"5s\"", "from = \"0s\"", "10:8", "does not begin after the one before it"),
     ("from = \"5s\"", "from = \"10s\"", "10:8", "begins when the scenario is over"),
     ("from = \"0s\"\nlatency", "from = \"1s\"\nlatency", "13:8", "the first [[service]] has to be from 0s on"),
@@ -213,6 +223,21 @@ fn more_calls_than_are_kept_end_the_run_and_not_the_memory() {
         ran.code == Some(2) && ran.err.contains("after 100 s more than 1000000 calls are in the service"),
         "{ran:?}"
     );
+}
+
+#[test]
+fn more_callers_than_are_kept_end_the_run_and_not_the_memory() {
+    let place = Place::new("simulate-crowd");
+    place.write(
+        "a.toml",
+        "title = \"a\"\nduration = \"1h\"\n[[load]]\nfrom = \"0s\"\nrate = \"100000/1s\"\n\
+         [[service]]\nfrom = \"0s\"\nlatency = \"1s\"\n[flow]\nquota = \"1/1s\"\nwhen_empty = \"queue\"\n",
+    );
+    let ran = place.run("simulate", &["a.toml"], b"");
+    assert!(ran.code == Some(2) && ran.err.contains("more than 50000000 arrivals"), "{ran:?}");
+    place.write("a.toml", std::fs::read_to_string(place.path().join("a.toml")).unwrap().replace("\"1h\"", "\"2s\""));
+    let ran = place.run("simulate", &["a.toml"], b"");
+    assert!(ran.code == Some(2) && ran.err.contains("after 1 s more than 100000 callers wait at once"), "{ran:?}");
 }
 
 #[test]

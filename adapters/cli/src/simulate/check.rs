@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use sluicegate_core::{AdaptivePolicy, BreakerPolicy, Limit, QuotaAccount, Rate};
+use sluicegate_runtime::{AdaptivePolicy, Limit, QuotaAccount, Rate};
 use toml::Spanned;
 
-use super::law::Law;
+use super::flow::FlowPlan;
 use super::load::{self, Piece};
 use super::parts;
 use super::scenario::{self, Scenario, ServicePhase};
@@ -20,11 +20,9 @@ pub(super) struct Plan {
     pub(super) seed: u64,
     pub(super) load: Vec<Piece>,
     pub(super) service: Vec<ServicePlan>,
-    pub(super) limit: Limit,
+    pub(super) flow: FlowPlan,
     /// Nanoseconds.
     pub(super) timeout: Option<u64>,
-    pub(super) in_flight: Option<Law>,
-    pub(super) breaker: Option<BreakerPolicy>,
     pub(super) adaptive: Option<AdaptivePlan>,
 }
 
@@ -79,8 +77,7 @@ impl Plan {
         let load = load::pieces(scenario.load.get_ref(), duration);
         check_size(&scenario.load, &load)?;
         let service = scenario.service.get_ref().iter().map(service_plan).collect::<Result<_, _>>()?;
-        let in_flight = scenario.flow.in_flight.as_ref().map(parts::law).transpose()?;
-        let breaker = scenario.flow.breaker.as_ref().map(parts::breaker).transpose()?;
+        let flow = parts::flow(&scenario.flow, limit)?;
         let adaptive = scenario.flow.adaptive.as_ref();
         let adaptive = adaptive.map(|options| parts::adaptive(options, &scenario, limit)).transpose()?;
         Ok(Self {
@@ -90,10 +87,8 @@ impl Plan {
             seed: scenario.seed.map_or(0, |seed| seed.0),
             load,
             service,
-            limit,
+            flow,
             timeout: scenario.flow.timeout.map(|timeout| timeout.0),
-            in_flight,
-            breaker,
             adaptive,
         })
     }

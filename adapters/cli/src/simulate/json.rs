@@ -1,7 +1,7 @@
 //! The report for programs.
 
 use serde::Serialize;
-use sluicegate_core::BreakerPhase;
+use sluicegate_runtime::BreakerPhase;
 
 use super::check::Plan;
 use super::totals::{Counts, Part, Record};
@@ -15,9 +15,13 @@ pub(super) fn render(plan: &Plan, record: &Record) -> String {
         totals: record.counts,
         in_flight_at_end: record.in_flight_at_end,
         most_in_flight: record.most_in_flight,
+        waiting_at_end: record.waiting_at_end,
+        most_waiting: record.most_waiting,
+        waited_median_ns: record.waits.quantile(500),
+        waited_p99_ns: record.waits.quantile(990),
         latency_median_ns: record.latencies.quantile(500),
         latency_p99_ns: record.latencies.quantile(990),
-        breaker: plan.breaker.map(|_| Breaker {
+        breaker: plan.flow.breaker.map(|_| Breaker {
             trips: record.trips,
             first_trip_ns: record.first_trip,
             last_closed_ns: record.last_closed,
@@ -54,6 +58,7 @@ fn row(part: &Part, from_ns: u64) -> Row {
         limit_per_1000_s: part.gauges.limit,
         most_in_flight: part.gauges.in_flight,
         in_flight_limit: part.gauges.in_flight_limit,
+        most_waiting: part.gauges.waiting,
         quota_left: part.gauges.quota_left,
         closed_ns: part.phases[0],
         half_open_ns: part.phases[1],
@@ -79,6 +84,10 @@ struct Report<'a> {
     totals: Counts,
     in_flight_at_end: u64,
     most_in_flight: u64,
+    waiting_at_end: u64,
+    most_waiting: u64,
+    waited_median_ns: Option<u64>,
+    waited_p99_ns: Option<u64>,
     latency_median_ns: Option<u64>,
     latency_p99_ns: Option<u64>,
     breaker: Option<Breaker>,
@@ -123,6 +132,7 @@ struct Row {
     limit_per_1000_s: Option<u64>,
     most_in_flight: u64,
     in_flight_limit: Option<u32>,
+    most_waiting: u64,
     quota_left: Option<u64>,
     closed_ns: u64,
     half_open_ns: u64,

@@ -1,15 +1,16 @@
 //! `sluicegate simulate`: a flow in front of a service that is made up, in virtual time.
 //!
-//! From what a person writes to what a person sees: `source`, `scenario` and `values`; `check` and `parts`; `load`, `service` and `law`; `run`;
-//! `totals` and `latencies`; `json`, `table`, and `plot` with `panels` and `axis`. Every decision is core's `Flow`'s.
+//! From what a person writes to what a person sees: `source`, `scenario` and `values`; `check` and `parts`; `load`, `service`, `flow` and `waiting`; `run`;
+//! `totals` and `latencies`; `json`, `table`, and `plot` with `panels` and `axis`. Every decision is made by the
+//! `QueuedFlow` of `sluicegate-runtime`.
 
 mod args;
 mod axis;
 mod check;
 mod examples;
+mod flow;
 mod json;
 mod latencies;
-mod law;
 mod load;
 mod panels;
 mod parts;
@@ -22,6 +23,7 @@ mod source;
 mod table;
 mod totals;
 mod values;
+mod waiting;
 
 pub(crate) use args::SimulateArgs;
 

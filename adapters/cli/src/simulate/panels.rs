@@ -33,7 +33,10 @@ pub(super) fn panels(plan: &Plan, record: &Record) -> Vec<Panel> {
     let mut panels = vec![requests(plan, record)];
     panels.extend(refusals(record));
     panels.push(latency(record));
-    if plan.in_flight.is_some() {
+    if plan.flow.queues() {
+        panels.push(waiting(record));
+    }
+    if plan.flow.in_flight.is_some() {
         panels.push(in_flight(record));
     }
     panels.extend(quota_left(plan, record));
@@ -93,6 +96,12 @@ fn latency(record: &Record) -> Panel {
         _ => (1_000_000_000, "latency (s)"),
     };
     Panel { name, axis: Axis::counting(most, unit), series, height: 170 }
+}
+
+fn waiting(record: &Record) -> Panel {
+    let series = vec![curve(record, "most at once", LIMITER, 2, |part, _| Some(part.gauges.waiting))];
+    let axis = Axis::counting(highest(&series), 1);
+    Panel { name: "callers waiting", axis, series, height: 150 }
 }
 
 fn in_flight(record: &Record) -> Panel {

@@ -2,22 +2,57 @@
 
 use std::time::Duration;
 
-use sluicegate_core::{
-    AdaptiveOptions, AdaptiveOptionsError, BreakerOptions, BreakerOptionsError, BreakerPolicy, ErrorRule, Limit,
-    LoadRule, Nanos, PaceRule, QuotaAccount, Share,
+use sluicegate_runtime::{
+    AdaptiveOptions, AdaptiveOptionsError, AimdOptions, BreakerOptions, BreakerOptionsError, BreakerPolicy, ErrorRule,
+    GradientOptions, InFlightLaw, Limit, LoadRule, Nanos, PaceRule, QuotaAccount, Share, WhenEmpty,
 };
 use toml::Spanned;
 
 use super::check::{AdaptivePlan, Problem, at};
-use super::law::Law;
-use super::scenario::{self, Scenario};
+use super::flow::{FlowPlan, InFlightPlan};
+use super::scenario::{self, LawName, Scenario, WhenEmptyName};
 use super::values::{Part, Whole};
 
-pub(super) fn law(in_flight: &Spanned<scenario::InFlight>) -> Result<Law, Problem> {
-    Law::new(in_flight.get_ref()).map_err(|error| at(in_flight, error.to_string()))
+pub(super) fn flow(given: &scenario::Flow, limit: Limit) -> Result<FlowPlan, Problem> {
+    Ok(FlowPlan {
+        limit,
+        when_empty: when_empty(given)?,
+        most_waiting: given.most_waiting.as_ref().map(|most| count(*most.get_ref()) as usize),
+        breaker: given.breaker.as_ref().map(breaker).transpose()?,
+        in_flight: given.in_flight.as_ref().map(in_flight).transpose()?,
+    })
 }
 
-pub(super) fn breaker(breaker: &Spanned<scenario::Breaker>) -> Result<BreakerPolicy, Problem> {
+fn when_empty(given: &scenario::Flow) -> Result<WhenEmpty, Problem> {
+    if let WhenEmptyName::Queue = given.when_empty {
+        let longest = given.longest_wait.as_ref().map(|longest| nanos(longest.get_ref().0));
+        return Ok(longest.map_or(WhenEmpty::Queue, WhenEmpty::QueueFor));
+    }
+    let spans = [given.longest_wait.as_ref().map(Spanned::span), given.most_waiting.as_ref().map(Spanned::span)];
+    if let Some(at) = spans.into_iter().flatten().next() {
+        return Err(Problem { at, reason: "nobody waits unless when_empty is \"queue\"".to_owned() });
+    }
+    Ok(match given.when_empty {
+        WhenEmptyName::Degrade => WhenEmpty::Degrade,
+        _ => WhenEmpty::Reject,
+    })
+}
+
+fn in_flight(given: &Spanned<scenario::InFlight>) -> Result<InFlightPlan, Problem> {
+    let law = match given.get_ref() {
+        scenario::InFlight::Fixed(limit) => return Ok(InFlightPlan::Fixed(*limit)),
+        scenario::InFlight::Law(law) => law,
+    };
+    let limit = |number: Option<scenario::InFlightCount>, default| number.map_or(default, count);
+    let (least, initial, most) = (limit(law.least, LEAST), limit(law.initial, INITIAL), limit(law.most, MOST));
+    let built = match law.law {
+        LawName::Aimd => AimdOptions::new().limits(least, initial, most).build().map(InFlightLaw::Aimd),
+        LawName::Gradient => GradientOptions::new().limits(least, initial, most).build().map(InFlightLaw::Gradient),
+    };
+    built.map(InFlightPlan::Law).map_err(|error| at(given, error.to_string()))
+}
+
+fn breaker(breaker: &Spanned<scenario::Breaker>) -> Result<BreakerPolicy, Problem> {
     let given = breaker.get_ref();
     let (first, longest) = (&given.cool_down, &given.longest_cool_down);
     let options = BreakerOptions::new().cool_down(
@@ -151,7 +186,10 @@ fn count<const LEAST: u64, const MOST: u64>(number: Whole<LEAST, MOST>) -> u32 {
 }
 
 const MOST_EVALUATIONS: u64 = 10_000_000;
-/// Core's own, for what is checked of two of which one is given.
+/// Core's own, for what is given or checked together.
+const LEAST: u32 = 1;
+const INITIAL: u32 = 10;
+const MOST: u32 = 1_000;
 const DEFAULT_EVERY: u64 = 5_000_000_000;
 const HIGH: u32 = 800_000;
 const LOW: u32 = 500_000;

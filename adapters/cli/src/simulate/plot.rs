@@ -14,7 +14,7 @@ pub(super) fn render(plan: &Plan, record: &Record) -> String {
     {
         let text = wrapped(&plan.text);
         let panels = panels::panels(plan, record);
-        let band = if plan.breaker.is_some() { BAND } else { 0 };
+        let band = if plan.flow.breaker.is_some() { BAND } else { 0 };
         let head = TITLE + LINE * text.len() as u32 + GAP;
         let charts = panels.iter().map(|panel| panel.height).sum::<u32>();
         let area = SVGBackend::with_string(&mut document, (WIDTH, head + charts + band + FOOT)).into_drawing_area();
@@ -47,7 +47,7 @@ fn draw(
         draw_panel(&here, panel, record)?;
         rest = below;
     }
-    if plan.breaker.is_some() {
+    if plan.flow.breaker.is_some() {
         let (here, below) = rest.split_vertically(BAND);
         draw_band(&here, record)?;
         rest = below;

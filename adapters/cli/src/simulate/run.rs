@@ -1,35 +1,24 @@
-//! The simulation: events in virtual time, one after the other, through core's own flow.
+//! The simulation: events in virtual time, one after the other, through the flow that a server runs.
 
 use std::collections::BTreeMap;
 
-use parking_lot::RawMutex;
-use sluicegate_core::{
-    AdaptiveConcurrency, AdjustableBucket, CallOutcome, CircuitBreaker, ConcurrencyController, ConcurrencyLimit, Flow,
-    FlowPermit, Inheritance, Limit, ManualClock, Nanos, PER_SECOND, SampleWindow, Signals,
+use sluicegate_runtime::{
+    CallOutcome, ConcurrencyLimit, Inheritance, Limit, Nanos, PER_SECOND, QueuedPermits, Signals,
 };
 
 use super::check::{AdaptivePlan, Plan};
-use super::law::Law;
+use super::flow::{SimulatedFlow, SimulatedPermit, Time};
 use super::load::ArrivalTimes;
 use super::random::Random;
-use super::scenario::MOST_CALLS;
-use super::service::{Answer, Overfull, Service};
+use super::scenario::{MOST_CALLS, MOST_WAITING};
+use super::service::{Answer, Service};
 use super::totals::{Ended, Gauges, Record};
+use super::waiting::{Entry, Waiting};
 
-type Breaker = CircuitBreaker<RawMutex, ()>;
-type Places<'c> = ConcurrencyLimit<AdaptiveConcurrency<RawMutex, Law, &'c ManualClock>>;
-type SimulatedFlow<'c> = Flow<AdjustableBucket<()>, &'c ManualClock, Option<Breaker>, Option<Places<'c>>>;
-type SimulatedPermit<'f, 'c> =
-    FlowPermit<'f, AdjustableBucket<()>, &'c ManualClock, Option<Breaker>, Option<Places<'c>>>;
-
-/// Runs it to its end, or to where more calls are in the service than are kept.
+/// Runs it to its end, or to where more calls are in the service, or more callers wait, than are kept.
 pub(super) fn run(plan: &mut Plan) -> Result<Record, String> {
-    let clock = ManualClock::new();
-    let breaker = plan.breaker.map(|policy| Breaker::with_clock(policy, ()));
-    let in_flight = plan.in_flight.map(|law| {
-        AdaptiveConcurrency::new(ConcurrencyController::new(SampleWindow::default(), law), &clock).into_limit()
-    });
-    let flow = Flow::new(AdjustableBucket::with_limit(plan.limit, ()), &clock).breaker(breaker).concurrency(in_flight);
+    let time = Time::new();
+    let flow = plan.flow.build(&time)?;
     let Some(service) = Service::new(&plan.service, Random::new(plan.seed, SERVICE)) else {
         return Err("there is no [[service]]".to_owned());
     };
@@ -37,9 +26,11 @@ pub(super) fn run(plan: &mut Plan) -> Result<Record, String> {
     let next_evaluation = plan.adaptive.as_ref().map(|adaptive| adaptive.every);
     let mut simulation = Simulation {
         flow: &flow,
-        clock: &clock,
+        time: &time,
         next_arrival: arrivals.next(),
         arrivals,
+        degrades: plan.flow.degrades(),
+        waiting: Waiting::new(&flow),
         service,
         timeout: plan.timeout,
         in_flight: BTreeMap::new(),
@@ -50,30 +41,49 @@ pub(super) fn run(plan: &mut Plan) -> Result<Record, String> {
     };
     simulation.gauge(0);
     while let Some((now, event)) = simulation.next_event().filter(|(now, _)| *now < plan.duration) {
-        clock.set(Nanos::new(now));
+        time.set(Nanos::new(now));
         simulation.record.move_to(now);
-        simulation.step(now, event).map_err(|Overfull| {
-            format!(
-                "after {} s more than {MOST_CALLS} calls are in the service at once: give the flow a quota or a limit in flight, or the service a \
-                 capacity",
-                now / 1_000_000_000
-            )
-        })?;
+        simulation.step(now, event).map_err(|overfull| overfull.after(now))?;
         simulation.gauge(now);
     }
     Ok(simulation.finish(plan.duration))
 }
 
-struct Simulation<'f, 'c, 'p> {
-    flow: &'f SimulatedFlow<'c>,
-    clock: &'c ManualClock,
+/// More than is kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Overfull {
+    Service,
+    Waiting,
+}
+
+impl Overfull {
+    fn after(self, now: u64) -> String {
+        let seconds = now / 1_000_000_000;
+        match self {
+            Self::Service => format!(
+                "after {seconds} s more than {MOST_CALLS} calls are in the service at once: give the flow a quota or a limit in flight, or the service a \
+                 capacity"
+            ),
+            Self::Waiting => format!(
+                "after {seconds} s more than {MOST_WAITING} callers wait at once: give the flow most_waiting or a longest_wait"
+            ),
+        }
+    }
+}
+
+struct Simulation<'f, 'p> {
+    flow: &'f SimulatedFlow,
+    time: &'f Time,
     arrivals: ArrivalTimes<'p>,
     /// Its time, and its cost.
     next_arrival: Option<(u64, u64)>,
+    /// Whether something else takes the place of what is refused.
+    degrades: bool,
+    waiting: Waiting<'f>,
     service: Service<'p>,
     timeout: Option<u64>,
-    /// Whose callers wait, by number: in the order in which they came, and so in that of their deadlines.
-    in_flight: BTreeMap<u64, SimulatedPermit<'f, 'c>>,
+    /// Whose callers wait for the answer, by number: in the order in which they entered, and so in that of their deadlines.
+    in_flight: BTreeMap<u64, SimulatedPermit<'f>>,
     calls: u64,
     next_evaluation: Option<u64>,
     adaptive: Option<&'p mut AdaptivePlan>,
@@ -87,10 +97,12 @@ enum Event {
     Answer,
     Deadline,
     Evaluation,
+    /// Somebody who waits has to look again.
+    Turn,
     Arrival,
 }
 
-impl Simulation<'_, '_, '_> {
+impl<'f> Simulation<'f, '_> {
     fn next_event(&self) -> Option<(u64, Event)> {
         let deadline = self.timeout.and_then(|timeout| {
             let (_, first) = self.in_flight.first_key_value()?;
@@ -101,6 +113,7 @@ impl Simulation<'_, '_, '_> {
             (self.service.next_answer(), Event::Answer),
             (deadline, Event::Deadline),
             (self.next_evaluation, Event::Evaluation),
+            (self.time.next_wake().map(Nanos::as_u64), Event::Turn),
             (self.next_arrival.map(|(time, _)| time), Event::Arrival),
         ]
         .into_iter()
@@ -122,7 +135,12 @@ impl Simulation<'_, '_, '_> {
                 }
             }
             Event::Evaluation => self.evaluate(now),
+            // Time has woken them.
+            Event::Turn => {}
             Event::Arrival => self.arrive(now)?,
+        }
+        while let Some((cost, entry)) = self.waiting.next_done() {
+            self.enter(now, cost, entry)?;
         }
         Ok(())
     }
@@ -131,9 +149,18 @@ impl Simulation<'_, '_, '_> {
         let Some((_, cost)) = self.next_arrival else { return Ok(()) };
         self.next_arrival = self.arrivals.next();
         self.record.offered();
-        match self.flow.enter_at(Nanos::new(now), cost) {
-            Ok(permit) => {
-                self.record.admitted();
+        match self.waiting.enter(cost) {
+            Some(entry) => self.enter(now, cost, entry),
+            None if self.waiting.len() as u64 > MOST_WAITING => Err(Overfull::Waiting),
+            None => Ok(()),
+        }
+    }
+
+    /// A caller is told whether its call may be made, and if so makes it.
+    fn enter(&mut self, now: u64, cost: u64, entry: Entry<'f>) -> Result<(), Overfull> {
+        match entry {
+            Ok((permit, path)) => {
+                self.record.admitted(path);
                 let number = self.calls;
                 self.calls += 1;
                 self.in_flight.insert(number, permit);
@@ -141,7 +168,7 @@ impl Simulation<'_, '_, '_> {
                 self.service.call(now, number, cost)
             }
             Err(refusal) => {
-                self.record.refused(refusal.stage);
+                self.record.refused(refusal.stage, self.degrades);
                 Ok(())
             }
         }
@@ -165,7 +192,7 @@ impl Simulation<'_, '_, '_> {
             signals = signals.with_quota_left(left);
         }
         if let Some(quota) = adaptive.policy.evaluate(Nanos::new(now), &signals) {
-            self.flow.limiter().adjust_at(Nanos::new(now), quota.into(), Inheritance::Level);
+            self.flow.adjust(quota, Inheritance::Level);
             self.record.share(adaptive.policy.allowed().share);
         }
     }
@@ -182,20 +209,22 @@ impl Simulation<'_, '_, '_> {
     fn gauge(&mut self, now: u64) {
         let pace = self.adaptive.as_mut().and_then(|adaptive| adaptive.pace.as_mut());
         self.record.gauge(Gauges {
-            limit: in_thousandths_a_second(self.flow.limiter().limit()),
+            limit: in_thousandths_a_second(self.flow.limit()),
             in_flight: self.in_flight.len() as u64,
-            in_flight_limit: self.flow.in_flight().as_ref().map(ConcurrencyLimit::limit),
+            in_flight_limit: self.flow.in_flight().map(QueuedPermits::limit).map(ConcurrencyLimit::limit),
+            waiting: self.waiting.len() as u64,
             quota_left: pace.and_then(|(_, account)| account.left(Nanos::new(now))).map(|left| left.tokens),
         });
-        if let Some(breaker) = self.flow.circuit_breaker() {
+        if let Some(breaker) = self.flow.breaker() {
             self.record.phase(breaker.phase());
         }
     }
 
     fn finish(mut self, end: u64) -> Record {
-        self.clock.set(Nanos::new(end));
+        self.time.set(Nanos::new(end));
         self.record.move_to(end);
         self.record.in_flight_at_end = self.in_flight.len() as u64;
+        self.record.waiting_at_end = self.waiting.len() as u64;
         self.record
     }
 }

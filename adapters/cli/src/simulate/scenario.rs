@@ -60,10 +60,23 @@ pub(super) struct ServicePhase {
 #[serde(deny_unknown_fields)]
 pub(super) struct Flow {
     pub(super) quota: Option<Spanned<LimitText>>,
+    #[serde(default)]
+    pub(super) when_empty: WhenEmptyName,
+    pub(super) longest_wait: Option<Spanned<Length>>,
+    pub(super) most_waiting: Option<Spanned<Whole<0, MOST_WAITING>>>,
     pub(super) timeout: Option<Length>,
     pub(super) in_flight: Option<Spanned<InFlight>>,
     pub(super) breaker: Option<Spanned<Breaker>>,
     pub(super) adaptive: Option<Spanned<Adaptive>>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum WhenEmptyName {
+    #[default]
+    Reject,
+    Queue,
+    Degrade,
 }
 
 #[derive(Debug)]
@@ -174,6 +187,8 @@ pub(super) type InFlightCount = Whole<1, MOST_PLACES>;
 
 /// Calls that are kept at once: so that a scenario cannot take all memory.
 pub(super) const MOST_CALLS: u64 = 1_000_000;
+/// Callers who wait at once: each is a future of about a kilobyte.
+pub(super) const MOST_WAITING: u64 = 100_000;
 /// Of a capacity, of a queue and in flight: a capacity and a queue together are kept.
 const MOST_PLACES: u64 = 400_000;
 const MOST_COUNT: u64 = u32::MAX as u64;

@@ -3,10 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use sluicegate_core::{AdjustableBucket, Inheritance, Load, Nanos};
+use sluicegate_runtime::{AdjustableBucket, Inheritance, Load, Nanos};
 
 use super::check::ServicePlan;
 use super::random::Random;
+use super::run::Overfull;
 use super::scenario::MOST_CALLS;
 
 /// How the service answers.
@@ -17,10 +18,6 @@ pub(super) enum Answer {
     /// 429: by the provider's quota, by chance, or because the queue is full.
     TooMany,
 }
-
-/// More calls in it than are kept.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Overfull;
 
 pub(super) struct Service<'p> {
     phase: &'p ServicePlan,
@@ -88,7 +85,7 @@ impl<'p> Service<'p> {
     /// A call arrives. Its answer comes later, whether or not its caller still waits for it.
     pub(super) fn call(&mut self, now: u64, number: u64, cost: u64) -> Result<(), Overfull> {
         if self.answers.len() + self.waiting.len() >= MOST_CALLS as usize {
-            return Err(Overfull);
+            return Err(Overfull::Service);
         }
         self.count_to(now);
         let is_chance = self.random.happens(self.phase.overloaded);

@@ -17,7 +17,7 @@ pub(super) fn render(plan: &Plan, record: &Record) -> String {
     };
     section(requests(plan, record));
     section(ends(record));
-    if plan.breaker.is_some() {
+    if plan.flow.breaker.is_some() {
         section(breaker(record));
     }
     if plan.adaptive.is_some() {
@@ -32,8 +32,11 @@ fn requests(plan: &Plan, record: &Record) -> Table {
     let share = |part| share_of(part, counts.offered);
     line(&mut table, "offered", grouped(counts.offered), String::new());
     line(&mut table, "admitted", grouped(counts.admitted), share(counts.admitted));
+    if plan.flow.queues() {
+        line(&mut table, "of them after waiting", grouped(counts.queued), share(counts.queued));
+    }
     line(&mut table, "refused by the limiter", grouped(counts.refused_by_limiter), share(counts.refused_by_limiter));
-    if plan.breaker.is_some() {
+    if plan.flow.breaker.is_some() {
         line(
             &mut table,
             "refused by the breaker",
@@ -41,9 +44,19 @@ fn requests(plan: &Plan, record: &Record) -> Table {
             share(counts.refused_by_breaker),
         );
     }
-    if plan.in_flight.is_some() {
+    if plan.flow.in_flight.is_some() {
         let refused = counts.refused_by_concurrency;
         line(&mut table, "refused in flight", grouped(refused), share(refused));
+    }
+    if plan.flow.degrades() {
+        line(&mut table, "degraded in their place", grouped(counts.degraded), share(counts.degraded));
+    }
+    if plan.flow.queues() {
+        line(&mut table, "waiting at the end", grouped(record.waiting_at_end), share(record.waiting_at_end));
+        line(&mut table, "most waiting", grouped(record.most_waiting), String::new());
+        let waited = |thousandths| record.waits.quantile(thousandths).map_or("-".to_owned(), time);
+        line(&mut table, "waited, median", waited(500), String::new());
+        line(&mut table, "waited, p99", waited(990), String::new());
     }
     table
 }

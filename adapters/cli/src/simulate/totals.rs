@@ -1,6 +1,6 @@
 //! What is counted: over all of the time, and over each of its parts.
 
-use sluicegate_core::{BreakerPhase, FlowStage};
+use sluicegate_runtime::{BreakerPhase, FlowPath, FlowStage};
 
 use super::latencies::Latencies;
 
@@ -17,9 +17,13 @@ pub(super) enum Ended {
 pub(super) struct Counts {
     pub(super) offered: u64,
     pub(super) admitted: u64,
+    /// Of them, those that had waited.
+    pub(super) queued: u64,
     pub(super) refused_by_limiter: u64,
     pub(super) refused_by_breaker: u64,
     pub(super) refused_by_concurrency: u64,
+    /// Of those refused, whose place something else has taken.
+    pub(super) degraded: u64,
     pub(super) succeeded: u64,
     pub(super) failed: u64,
     pub(super) too_many: u64,
@@ -32,9 +36,18 @@ pub(super) struct Gauges {
     /// Thousandths of tokens a second; none if there is no quota.
     pub(super) limit: Option<u64>,
     pub(super) in_flight: u64,
+    /// Callers who wait to enter.
+    pub(super) waiting: u64,
     pub(super) in_flight_limit: Option<u32>,
     /// Tokens left of the quota that the pace goes by.
     pub(super) quota_left: Option<u64>,
+}
+
+impl Gauges {
+    /// These, with the most of what was in use before.
+    fn after(self, before: Self) -> Self {
+        Self { in_flight: self.in_flight.max(before.in_flight), waiting: self.waiting.max(before.waiting), ..self }
+    }
 }
 
 /// A part of the time.
@@ -42,7 +55,7 @@ pub(super) struct Gauges {
 pub(super) struct Part {
     pub(super) counts: Counts,
     pub(super) latencies: Latencies,
-    /// As they were at its end; of calls in flight the most that there were.
+    /// As they were at its end; of calls in flight, and of callers who wait, the most that there were.
     pub(super) gauges: Gauges,
     /// Nanoseconds in which the breaker was closed, half-open, open.
     pub(super) phases: [u64; 3],
@@ -56,8 +69,12 @@ pub(super) struct Record {
     pub(super) parts: Vec<Part>,
     pub(super) counts: Counts,
     pub(super) latencies: Latencies,
+    /// How long those waited who entered after that.
+    pub(super) waits: Latencies,
     pub(super) in_flight_at_end: u64,
     pub(super) most_in_flight: u64,
+    pub(super) waiting_at_end: u64,
+    pub(super) most_waiting: u64,
     pub(super) phases: [u64; 3],
     pub(super) trips: u64,
     pub(super) first_trip: Option<u64>,
@@ -83,8 +100,11 @@ impl Record {
             parts: vec![Part::default(); parts as usize],
             counts: Counts::default(),
             latencies: Latencies::default(),
+            waits: Latencies::default(),
             in_flight_at_end: 0,
             most_in_flight: 0,
+            waiting_at_end: 0,
+            most_waiting: 0,
             phases: [0; 3],
             trips: 0,
             first_trip: None,
@@ -107,7 +127,7 @@ impl Record {
             self.phases[phase] += passed;
             let part = self.part();
             part.phases[phase] += passed;
-            part.gauges = Gauges { in_flight: part.gauges.in_flight.max(gauges.in_flight), ..gauges };
+            part.gauges = gauges.after(part.gauges);
             self.now = end;
         }
     }
@@ -116,15 +136,23 @@ impl Record {
         self.count(|counts| counts.offered += 1);
     }
 
-    pub(super) fn admitted(&mut self) {
+    pub(super) fn admitted(&mut self, path: FlowPath) {
         self.count(|counts| counts.admitted += 1);
+        if let FlowPath::Queued { waited } = path {
+            self.count(|counts| counts.queued += 1);
+            self.waits.add(u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX));
+        }
     }
 
-    pub(super) fn refused(&mut self, stage: FlowStage) {
-        self.count(|counts| match stage {
-            FlowStage::Breaker => counts.refused_by_breaker += 1,
-            FlowStage::Concurrency => counts.refused_by_concurrency += 1,
-            _ => counts.refused_by_limiter += 1,
+    /// Refused by that part; `is_degraded` if something else took its place.
+    pub(super) fn refused(&mut self, stage: FlowStage, is_degraded: bool) {
+        self.count(|counts| {
+            match stage {
+                FlowStage::Breaker => counts.refused_by_breaker += 1,
+                FlowStage::Concurrency => counts.refused_by_concurrency += 1,
+                _ => counts.refused_by_limiter += 1,
+            }
+            counts.degraded += u64::from(is_degraded);
         });
     }
 
@@ -147,8 +175,10 @@ impl Record {
     pub(super) fn gauge(&mut self, gauges: Gauges) {
         self.gauges = gauges;
         self.most_in_flight = self.most_in_flight.max(gauges.in_flight);
-        let part = self.part();
-        part.gauges.in_flight = part.gauges.in_flight.max(gauges.in_flight);
+        self.most_waiting = self.most_waiting.max(gauges.waiting);
+        let most = self.part();
+        most.gauges.in_flight = most.gauges.in_flight.max(gauges.in_flight);
+        most.gauges.waiting = most.gauges.waiting.max(gauges.waiting);
     }
 
     /// The breaker's phase from now on.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
-use sluicegate_core::{Limit, Nanos, ParseError, QuotaError, Rate, Share};
+use sluicegate_runtime::{Limit, Nanos, ParseError, QuotaError, Rate, Share};
 
 /// Nanoseconds, from 0 to 30 years.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
