@@ -124,7 +124,18 @@ const BAD: &[(&str, &str, &str, &str)] = &[
         "20:16",
         "expected a whole number from 0 to 100000",
     ),
+    ("capacity = 5", "capacity = 5\nprovider = 50", "16:12", "integer `50`, expected a limit such as"),
+    ("capacity = 5", "capacity = 5\nprovider_quota = 500000", "16:18", "integer `500000`, expected tokens per period"),
+    ("capacity = 5", "capacity = 5\nprovider_quota = \"off\"", "16:18", "\"off\": the tokens are not a whole number"),
+    (
+        "floor = 1",
+        "floor = 1\npace = 1000",
+        "27:8",
+        "expected tokens per period, such as \"1000000/24h\", or \"provider\"",
+    ),
+    ("floor = 1", "floor = 1\npace = \"answers\"", "27:8", "or \"provider\""),
     // What does not go together.
+    ("floor = 1", "floor = 1\npace = \"provider\"", "27:8", "no [[service]] has a provider_quota"),
     ("in_flight = 20", "longest_wait = \"1s\"", "19:16", "nobody waits unless when_empty is \"queue\""),
     ("in_flight = 20", "when_empty = \"degrade\"\nmost_waiting = 5", "20:16", "nobody waits unless when_empty"),
     ("from = \"5s\"", "from = \"0s\"", "10:8", "does not begin after the one before it"),

@@ -37,6 +37,7 @@ pub(super) struct ServicePlan {
     pub(super) failures: u32,
     pub(super) overloaded: u32,
     pub(super) provider: Limit,
+    pub(super) provider_quota: Option<Rate>,
     pub(super) refuses_in: u64,
 }
 
@@ -46,7 +47,16 @@ pub(super) struct AdaptivePlan {
     /// Nanoseconds.
     pub(super) every: u64,
     pub(super) goes_by_load: bool,
-    pub(super) pace: Option<(Rate, QuotaAccount)>,
+    pub(super) pace: Option<PacePlan>,
+}
+
+/// What the pace goes by.
+#[derive(Debug)]
+pub(super) struct PacePlan {
+    pub(super) rate: Rate,
+    pub(super) account: QuotaAccount,
+    /// Whether answers say what is left.
+    pub(super) goes_by_answers: bool,
 }
 
 /// Where in the text something is wrong, in bytes, and what.
@@ -91,6 +101,17 @@ impl Plan {
             timeout: scenario.flow.timeout.map(|timeout| timeout.0),
             adaptive,
         })
+    }
+}
+
+impl Plan {
+    /// Whether the service has limits of its own.
+    pub(super) fn has_provider(&self) -> bool {
+        self.has_provider_quota() || self.service.iter().any(|phase| phase.provider != Limit::Unlimited)
+    }
+
+    pub(super) fn has_provider_quota(&self) -> bool {
+        self.service.iter().any(|phase| phase.provider_quota.is_some())
     }
 }
 
@@ -187,6 +208,7 @@ fn service_plan(phase: &ServicePhase) -> Result<ServicePlan, Problem> {
         queue: phase.queue.as_ref().map_or(DEFAULT_QUEUE, |queue| queue.get_ref().0),
         failures: phase.failures.0,
         overloaded: phase.overloaded.0,
+        provider_quota: phase.provider_quota.map(|quota| quota.0),
         provider: phase.provider.map_or(Limit::Unlimited, |limit| limit.0),
         refuses_in: phase.refuses_in.map_or(DEFAULT_REFUSES_IN, |time| time.0),
     })

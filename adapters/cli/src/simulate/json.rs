@@ -32,14 +32,21 @@ pub(super) fn render(plan: &Plan, record: &Record) -> String {
         }),
         adaptive: plan.adaptive.as_ref().map(|_| Adaptive {
             adjustments: record.adjustments,
+            largest_fall: record.largest_fall,
+            largest_rise: record.largest_rise,
             lowest_share: record.lowest_share,
             share_at_end: record.share,
         }),
-        quota: plan.adaptive.as_ref().and_then(|adaptive| adaptive.pace.as_ref()).map(|(rate, _)| Quota {
-            tokens: rate.tokens(),
-            period_ns: rate.period_nanos(),
+        quota: plan.adaptive.as_ref().and_then(|adaptive| adaptive.pace.as_ref()).map(|pace| Quota {
+            tokens: pace.rate.tokens(),
+            period_ns: pace.rate.period_nanos(),
             left_at_end: record.parts.last().and_then(|part| part.gauges.quota_left),
             ran_out_ns: record.quota_ran_out,
+        }),
+        provider: plan.has_provider().then_some(Provider {
+            refused: record.provider.refused,
+            longest_retry_after_ns: record.provider.longest_retry_after,
+            most_in_a_period: plan.has_provider_quota().then_some(record.provider.most_in_a_period),
         }),
         over_time: record.parts.iter().zip(0..).map(|(part, index)| row(part, index * record.width)).collect(),
     };
@@ -93,6 +100,7 @@ struct Report<'a> {
     breaker: Option<Breaker>,
     adaptive: Option<Adaptive>,
     quota: Option<Quota>,
+    provider: Option<Provider>,
     over_time: Vec<Row>,
 }
 
@@ -110,6 +118,8 @@ struct Breaker {
 #[derive(Serialize)]
 struct Adaptive {
     adjustments: u64,
+    largest_fall: u32,
+    largest_rise: u32,
     lowest_share: u32,
     share_at_end: u32,
 }
@@ -120,6 +130,13 @@ struct Quota {
     period_ns: u64,
     left_at_end: Option<u64>,
     ran_out_ns: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Provider {
+    refused: u64,
+    longest_retry_after_ns: Option<u64>,
+    most_in_a_period: Option<u64>,
 }
 
 #[derive(Serialize)]

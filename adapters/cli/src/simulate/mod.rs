@@ -1,6 +1,6 @@
 //! `sluicegate simulate`: a flow in front of a service that is made up, in virtual time.
 //!
-//! From what a person writes to what a person sees: `source`, `scenario` and `values`; `check` and `parts`; `load`, `service`, `flow` and `waiting`; `run`;
+//! From what a person writes to what a person sees: `source`, `scenario` and `values`; `check` and `parts`; `load`, `service`, `provider`, `flow` and `waiting`; `run`;
 //! `totals` and `latencies`; `json`, `table`, and `plot` with `panels` and `axis`. Every decision is made by the
 //! `QueuedFlow` of `sluicegate-runtime`.
 
@@ -15,6 +15,7 @@ mod load;
 mod panels;
 mod parts;
 mod plot;
+mod provider;
 mod random;
 mod run;
 mod scenario;

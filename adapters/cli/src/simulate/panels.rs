@@ -115,7 +115,7 @@ fn in_flight(record: &Record) -> Panel {
 }
 
 fn quota_left(plan: &Plan, record: &Record) -> Option<Panel> {
-    let (rate, _) = plan.adaptive.as_ref()?.pace.as_ref()?;
+    let rate = plan.adaptive.as_ref()?.pace.as_ref()?.rate;
     let period = rate.period_nanos();
     let spread = |_: &Part, from: u64| {
         let left = u128::from(period - from % period) * u128::from(rate.tokens()) / u128::from(period);

@@ -8,10 +8,10 @@ use sluicegate_runtime::{
 };
 use toml::Spanned;
 
-use super::check::{AdaptivePlan, Problem, at};
+use super::check::{AdaptivePlan, PacePlan, Problem, at};
 use super::flow::{FlowPlan, InFlightPlan};
 use super::scenario::{self, LawName, Scenario, WhenEmptyName};
-use super::values::{Part, Whole};
+use super::values::{PaceText, Part, Whole};
 
 pub(super) fn flow(given: &scenario::Flow, limit: Limit) -> Result<FlowPlan, Problem> {
     Ok(FlowPlan {
@@ -103,7 +103,7 @@ pub(super) fn adaptive(
     let options = AdaptiveOptions::new(base).every(nanos(every));
     let options = with(options, adaptive.load.as_ref(), |all, rule| all.cpu(load_rule(rule.get_ref())));
     let options = with(options, adaptive.errors.as_ref(), |all, rule| all.errors(error_rule(rule)));
-    let options = with(options, adaptive.pace, |all, _| all.pace(PaceRule::new()));
+    let options = with(options, adaptive.pace.as_ref(), |all, _| all.pace(PaceRule::new()));
     let options = with(options, adaptive.floor, |all, share| all.floor(share.0));
     let options = with(options, adaptive.most_fall, |all, share| all.most_fall(share.0));
     let options = with(options, adaptive.most_rise, |all, share| all.most_rise(share.0));
@@ -112,11 +112,23 @@ pub(super) fn adaptive(
         AdaptiveOptionsError::NoRule => at(given, "no rule to adapt by: give at least one of load, errors and pace"),
         error => at(given, error.to_string()),
     })?;
-    let pace = adaptive.pace.map(|rate| {
-        let rate = rate.0;
-        (rate, QuotaAccount::every(nanos(rate.period_nanos()), rate.tokens(), Nanos::ZERO))
-    });
+    let pace = adaptive.pace.as_ref().map(|given| pace(given, scenario)).transpose()?;
     Ok(AdaptivePlan { policy, every, goes_by_load: adaptive.load.is_some(), pace })
+}
+
+fn pace(given: &Spanned<PaceText>, scenario: &Scenario) -> Result<PacePlan, Problem> {
+    match *given.get_ref() {
+        PaceText::Own(rate) => {
+            let account = QuotaAccount::every(nanos(rate.period_nanos()), rate.tokens(), Nanos::ZERO);
+            Ok(PacePlan { rate, account, goes_by_answers: false })
+        }
+        PaceText::Provider => {
+            let Some(quota) = scenario.service.get_ref().iter().find_map(|phase| phase.provider_quota) else {
+                return Err(at(given, "no [[service]] has a provider_quota for answers to tell of"));
+            };
+            Ok(PacePlan { rate: quota.0, account: QuotaAccount::unknown(), goes_by_answers: true })
+        }
+    }
 }
 
 /// What core would take for something else than was written.

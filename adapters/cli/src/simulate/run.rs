@@ -6,9 +6,10 @@ use sluicegate_runtime::{
     CallOutcome, ConcurrencyLimit, Inheritance, Limit, Nanos, PER_SECOND, QueuedPermits, Signals,
 };
 
-use super::check::{AdaptivePlan, Plan};
+use super::check::{AdaptivePlan, PacePlan, Plan};
 use super::flow::{SimulatedFlow, SimulatedPermit, Time};
 use super::load::ArrivalTimes;
+use super::provider::Said;
 use super::random::Random;
 use super::scenario::{MOST_CALLS, MOST_WAITING};
 use super::service::{Answer, Service};
@@ -125,13 +126,15 @@ impl<'f> Simulation<'f, '_> {
         match event {
             Event::ServicePhase => self.service.enter_next_phase(now),
             Event::Answer => {
-                if let Some((number, answer)) = self.service.answer(now) {
-                    self.end(now, number, answer.into());
+                if let Some((number, answer, said)) = self.service.answer(now) {
+                    if self.end(now, number, answer.into()) {
+                        self.hear(now, said);
+                    }
                 }
             }
             Event::Deadline => {
                 if let Some((&number, _)) = self.in_flight.first_key_value() {
-                    self.end(now, number, Ended::TimedOut);
+                    let _ = self.end(now, number, Ended::TimedOut);
                 }
             }
             Event::Evaluation => self.evaluate(now),
@@ -174,11 +177,25 @@ impl<'f> Simulation<'f, '_> {
         }
     }
 
-    /// A call ends, unless its caller has given up before.
-    fn end(&mut self, now: u64, number: u64, ended: Ended) {
-        let Some(permit) = self.in_flight.remove(&number) else { return };
+    /// A call ends, and whether somebody was still there to hear of it.
+    fn end(&mut self, now: u64, number: u64, ended: Ended) -> bool {
+        let Some(permit) = self.in_flight.remove(&number) else { return false };
         self.record.ended(ended, now - permit.since().as_u64());
         permit.finish_at(Nanos::new(now), ended.into());
+        true
+    }
+
+    /// An answer says what is left.
+    fn hear(&mut self, now: u64, said: Option<Said>) {
+        let Some(pace) = self.pace().filter(|pace| pace.goes_by_answers) else { return };
+        if let Some(left) = said.and_then(|said| said.at(now)) {
+            pace.account.report(Nanos::new(now), left);
+            self.look_at_quota(now);
+        }
+    }
+
+    fn pace(&mut self) -> Option<&mut PacePlan> {
+        self.adaptive.as_mut()?.pace.as_mut()
     }
 
     fn evaluate(&mut self, now: u64) {
@@ -188,7 +205,7 @@ impl<'f> Simulation<'f, '_> {
         if let Some(load) = self.service.take_load(now).filter(|_| adaptive.goes_by_load) {
             signals = signals.with_cpu(load);
         }
-        if let Some(left) = adaptive.pace.as_mut().and_then(|(_, account)| account.left(Nanos::new(now))) {
+        if let Some(left) = adaptive.pace.as_mut().and_then(|pace| pace.account.left(Nanos::new(now))) {
             signals = signals.with_quota_left(left);
         }
         if let Some(quota) = adaptive.policy.evaluate(Nanos::new(now), &signals) {
@@ -198,22 +215,28 @@ impl<'f> Simulation<'f, '_> {
     }
 
     fn spend(&mut self, now: u64, cost: u64) {
-        let Some((_, account)) = self.adaptive.as_mut().and_then(|adaptive| adaptive.pace.as_mut()) else { return };
-        account.spend(Nanos::new(now), cost);
-        if account.left(Nanos::new(now)).is_some_and(|left| left.tokens == 0) {
+        if let Some(pace) = self.pace() {
+            pace.account.spend(Nanos::new(now), cost);
+            self.look_at_quota(now);
+        }
+    }
+
+    fn look_at_quota(&mut self, now: u64) {
+        let left = self.pace().and_then(|pace| pace.account.left(Nanos::new(now)));
+        if left.is_some_and(|left| left.tokens == 0) {
             self.record.quota_ran_out.get_or_insert(now);
         }
     }
 
     /// Tells the record what is so from now on.
     fn gauge(&mut self, now: u64) {
-        let pace = self.adaptive.as_mut().and_then(|adaptive| adaptive.pace.as_mut());
+        let left = self.pace().and_then(|pace| pace.account.left(Nanos::new(now)));
         self.record.gauge(Gauges {
             limit: in_thousandths_a_second(self.flow.limit()),
             in_flight: self.in_flight.len() as u64,
             in_flight_limit: self.flow.in_flight().map(QueuedPermits::limit).map(ConcurrencyLimit::limit),
             waiting: self.waiting.len() as u64,
-            quota_left: pace.and_then(|(_, account)| account.left(Nanos::new(now))).map(|left| left.tokens),
+            quota_left: left.map(|left| left.tokens),
         });
         if let Some(breaker) = self.flow.breaker() {
             self.record.phase(breaker.phase());
@@ -224,6 +247,7 @@ impl<'f> Simulation<'f, '_> {
         self.time.set(Nanos::new(end));
         self.record.move_to(end);
         self.record.in_flight_at_end = self.in_flight.len() as u64;
+        self.record.provider = self.service.provider_totals();
         self.record.waiting_at_end = self.waiting.len() as u64;
         self.record
     }

@@ -6,7 +6,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use toml::Spanned;
 
-use super::values::{Length, LimitText, Part, PartOrNone, Percent, RateText, RequestRate, Time, Whole};
+use super::values::{Length, LimitText, PaceText, Part, PartOrNone, Percent, RateText, RequestRate, Time, Whole};
 
 #[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -53,6 +53,7 @@ pub(super) struct ServicePhase {
     #[serde(default)]
     pub(super) overloaded: Percent,
     pub(super) provider: Option<LimitText>,
+    pub(super) provider_quota: Option<RateText>,
     pub(super) refuses_in: Option<Time>,
 }
 
@@ -127,7 +128,7 @@ pub(super) struct SlowCalls {
 pub(super) struct Adaptive {
     pub(super) load: Option<Spanned<LoadRule>>,
     pub(super) errors: Option<ErrorRule>,
-    pub(super) pace: Option<RateText>,
+    pub(super) pace: Option<Spanned<PaceText>>,
     pub(super) every: Option<Spanned<Length>>,
     pub(super) floor: Option<Part>,
     pub(super) most_fall: Option<Part>,

@@ -3,9 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use sluicegate_runtime::{AdjustableBucket, Inheritance, Load, Nanos};
+use sluicegate_runtime::Load;
 
 use super::check::ServicePlan;
+use super::provider::{Provider, ProviderTotals, Said};
 use super::random::Random;
 use super::run::Overfull;
 use super::scenario::MOST_CALLS;
@@ -15,14 +16,14 @@ use super::scenario::MOST_CALLS;
 pub(super) enum Answer {
     Success,
     Failure,
-    /// 429: by the provider's quota, by chance, or because the queue is full.
+    /// 429: by the provider's limits, by chance, or because the queue is full.
     TooMany,
 }
 
 pub(super) struct Service<'p> {
     phase: &'p ServicePlan,
     later: std::slice::Iter<'p, ServicePlan>,
-    provider: AdjustableBucket<()>,
+    provider: Provider,
     random: Random,
     /// Calls that take a place of the capacity.
     busy: u64,
@@ -37,6 +38,7 @@ pub(super) struct Service<'p> {
 struct Waiting {
     number: u64,
     answer: Answer,
+    said: Option<Said>,
 }
 
 /// An answer to come. In the order of times, and of calls.
@@ -45,6 +47,7 @@ struct Coming {
     time: u64,
     number: u64,
     answer: Answer,
+    said: Option<Said>,
     /// Whether it takes a place until then.
     is_busy: bool,
 }
@@ -57,7 +60,7 @@ impl<'p> Service<'p> {
         Some(Self {
             phase,
             later,
-            provider: AdjustableBucket::with_limit(phase.provider, ()),
+            provider: Provider::new(phase.provider, phase.provider_quota),
             random,
             busy: 0,
             waiting: VecDeque::new(),
@@ -77,7 +80,7 @@ impl<'p> Service<'p> {
         self.count_to(now);
         if let Some(phase) = self.later.next() {
             self.phase = phase;
-            self.provider.adjust_at(Nanos::new(now), phase.provider, Inheritance::Level);
+            self.provider.change(now, phase.provider, phase.provider_quota);
             self.serve_waiting(now);
         }
     }
@@ -95,13 +98,18 @@ impl<'p> Service<'p> {
             .phase
             .capacity
             .is_some_and(|capacity| self.busy >= capacity && self.waiting.len() as u64 >= self.phase.queue);
-        if is_chance || is_full || self.provider.try_acquire_at(Nanos::new(now), cost).is_err() {
-            let time = now.saturating_add(self.phase.refuses_in);
-            self.answers.push(Reverse(Coming { time, number, answer: Answer::TooMany, is_busy: false }));
-            return Ok(());
+        // What is refused for another reason takes nothing from the provider's limits.
+        let asked = if is_chance || is_full { Err(None) } else { self.provider.ask(now, cost) };
+        match asked {
+            Ok(said) => {
+                self.waiting.push_back(Waiting { number, answer, said });
+                self.serve_waiting(now);
+            }
+            Err(said) => {
+                let time = now.saturating_add(self.phase.refuses_in);
+                self.answers.push(Reverse(Coming { time, number, answer: Answer::TooMany, said, is_busy: false }));
+            }
         }
-        self.waiting.push_back(Waiting { number, answer });
-        self.serve_waiting(now);
         Ok(())
     }
 
@@ -110,15 +118,20 @@ impl<'p> Service<'p> {
         self.answers.peek().map(|Reverse(coming)| coming.time)
     }
 
-    /// The next answer, to the call of this number.
-    pub(super) fn answer(&mut self, now: u64) -> Option<(u64, Answer)> {
+    /// The next answer, to the call of this number, with what it says of the provider's limits.
+    pub(super) fn answer(&mut self, now: u64) -> Option<(u64, Answer, Option<Said>)> {
         self.count_to(now);
         let Reverse(coming) = self.answers.pop()?;
         if coming.is_busy {
             self.busy -= 1;
             self.serve_waiting(now);
         }
-        Some((coming.number, coming.answer))
+        Some((coming.number, coming.answer, coming.said))
+    }
+
+    /// What its own limits have done.
+    pub(super) fn provider_totals(&self) -> ProviderTotals {
+        self.provider.totals
     }
 
     /// The share of the capacity that was busy since this was last asked.
@@ -132,11 +145,11 @@ impl<'p> Service<'p> {
 
     fn serve_waiting(&mut self, now: u64) {
         while self.phase.capacity.is_none_or(|capacity| self.busy < capacity) {
-            let Some(Waiting { number, answer }) = self.waiting.pop_front() else { return };
+            let Some(Waiting { number, answer, said }) = self.waiting.pop_front() else { return };
             let jitter = self.random.below(self.phase.jitter.saturating_add(1));
             let time = now.saturating_add(self.phase.latency).saturating_add(jitter);
             self.busy += 1;
-            self.answers.push(Reverse(Coming { time, number, answer, is_busy: true }));
+            self.answers.push(Reverse(Coming { time, number, answer, said, is_busy: true }));
         }
     }
 

@@ -17,6 +17,9 @@ pub(super) fn render(plan: &Plan, record: &Record) -> String {
     };
     section(requests(plan, record));
     section(ends(record));
+    if plan.has_provider() {
+        section(provider(plan, record));
+    }
     if plan.flow.breaker.is_some() {
         section(breaker(record));
     }
@@ -80,6 +83,18 @@ fn ends(record: &Record) -> Table {
     table
 }
 
+fn provider(plan: &Plan, record: &Record) -> Table {
+    let mut table = table();
+    let provider = record.provider;
+    line(&mut table, "beyond the provider's limits", grouped(provider.refused), String::new());
+    let retry_after = provider.longest_retry_after.map_or("-".to_owned(), time);
+    line(&mut table, "longest Retry-After", retry_after, String::new());
+    if plan.has_provider_quota() {
+        line(&mut table, "most in a period of its quota", grouped(provider.most_in_a_period), String::new());
+    }
+    table
+}
+
 fn breaker(record: &Record) -> Table {
     let mut table = table();
     let note = record.first_trip.map_or(String::new(), |trip| format!("first after {}", time(trip)));
@@ -97,9 +112,9 @@ fn adaptive(plan: &Plan, record: &Record) -> Table {
     line(&mut table, "quota adjusted", grouped(record.adjustments), "times".to_owned());
     line(&mut table, "lowest share of it", of_base(record.lowest_share), String::new());
     line(&mut table, "share at the end", of_base(record.share), String::new());
-    if let Some((pace, _)) = plan.adaptive.as_ref().and_then(|adaptive| adaptive.pace.as_ref()) {
+    if let Some(pace) = plan.adaptive.as_ref().and_then(|adaptive| adaptive.pace.as_ref()) {
         let left = record.parts.last().and_then(|part| part.gauges.quota_left).unwrap_or(0);
-        line(&mut table, "left of the pace's quota", grouped(left), share_of(left, pace.tokens()));
+        line(&mut table, "left of the pace's quota", grouped(left), share_of(left, pace.rate.tokens()));
         if let Some(ran_out) = record.quota_ran_out {
             line(&mut table, "it ran out after", time(ran_out), String::new());
         }

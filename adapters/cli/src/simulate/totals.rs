@@ -3,6 +3,7 @@
 use sluicegate_runtime::{BreakerPhase, FlowPath, FlowStage};
 
 use super::latencies::Latencies;
+use super::provider::ProviderTotals;
 
 /// How a call that was admitted ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,11 +82,15 @@ pub(super) struct Record {
     pub(super) last_closed: Option<u64>,
     pub(super) phase: BreakerPhase,
     pub(super) adjustments: u64,
+    /// Millionths of the base, from one adjustment to the next.
+    pub(super) largest_fall: u32,
+    pub(super) largest_rise: u32,
     /// Millionths of the base.
     pub(super) lowest_share: u32,
     pub(super) share: u32,
     /// When nothing was left of the quota that the pace goes by.
     pub(super) quota_ran_out: Option<u64>,
+    pub(super) provider: ProviderTotals,
     gauges: Gauges,
     now: u64,
 }
@@ -111,9 +116,12 @@ impl Record {
             last_closed: None,
             phase: BreakerPhase::Closed,
             adjustments: 0,
+            largest_fall: 0,
+            largest_rise: 0,
             lowest_share: ALL,
             share: ALL,
             quota_ran_out: None,
+            provider: ProviderTotals::default(),
             gauges,
             now: 0,
         }
@@ -199,6 +207,8 @@ impl Record {
 
     pub(super) fn share(&mut self, share: u32) {
         self.adjustments += 1;
+        self.largest_fall = self.largest_fall.max(self.share.saturating_sub(share));
+        self.largest_rise = self.largest_rise.max(share.saturating_sub(self.share));
         self.share = share;
         self.lowest_share = self.lowest_share.min(share);
     }

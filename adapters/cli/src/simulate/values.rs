@@ -45,6 +45,13 @@ pub(crate) struct LimitText(pub(crate) Limit);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RateText(pub(crate) Rate);
 
+/// A rate in core's text, or the word `provider`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PaceText {
+    Own(Rate),
+    Provider,
+}
+
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Text { expected: DURATION, parse: time }).map(Self)
@@ -106,9 +113,20 @@ impl<'de> Deserialize<'de> for LimitText {
 
 impl<'de> Deserialize<'de> for RateText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let expected = "tokens a period, such as \"1000000/24h\"";
+        let expected = "tokens per period, such as \"1000000/24h\"";
         let parse = |text: &str| text.parse().map_err(|error| format!("{error}"));
         deserializer.deserialize_any(Text { expected, parse }).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for PaceText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let expected = "tokens per period, such as \"1000000/24h\", or \"provider\"";
+        let parse = |text: &str| match text.trim() {
+            "provider" => Ok(Self::Provider),
+            text => text.parse().map(Self::Own).map_err(|error| format!("{error}, or \"provider\"")),
+        };
+        deserializer.deserialize_any(Text { expected, parse })
     }
 }
 
