@@ -5,7 +5,8 @@
 //! decided here: this crate reads, counts and draws.
 //!
 //! From what a person types to what a person sees, a file each: `args` and `options`, `input` and `lines`, `format`,
-//! `keys`, `limiter`, `replay`, `tally` and `timeline`, `table`, `json` and `plot`; and `simulate` with files of its own.
+//! `keys`, `limiter`, `replay`, `tally` and `timeline`, `table`, `json` and `plot`; `simulate` with files of its own; and
+//! `picture`, what the pictures of both share.
 
 #![forbid(unsafe_code)]
 // A command needs an operating system; where a name comes from says nothing here.
@@ -27,6 +28,7 @@ mod limiter;
 mod lines;
 mod options;
 mod output;
+mod picture;
 mod plot;
 mod progress;
 mod replay;

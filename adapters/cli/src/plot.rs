@@ -7,28 +7,16 @@ use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, Value
 use plotters::prelude::*;
 
 use crate::options::Options;
+use crate::picture::{self, Area, Failure, document, font, grid};
 use crate::replay::Replayed;
 use crate::timeline::{DAY, HOUR, MINUTE, MS, SECOND};
 
 /// An SVG document.
 pub(crate) fn render(options: &Options, replayed: &Replayed<'_>) -> String {
-    let mut document = String::new();
-    {
-        let area = SVGBackend::with_string(&mut document, SIZE).into_drawing_area();
-        // Drawing into a string cannot fail.
-        let _ = draw(&area, options, replayed);
-        let _ = area.present();
-    }
-    document
+    document(SIZE, |area| draw(area, options, replayed))
 }
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
-
-fn draw(
-    area: &Area<'_>,
-    options: &Options,
-    replayed: &Replayed<'_>,
-) -> Result<(), DrawingAreaErrorKind<<SVGBackend<'static> as DrawingBackend>::ErrorType>> {
+fn draw(area: &Area<'_>, options: &Options, replayed: &Replayed<'_>) -> Result<(), Failure> {
     let tally = &replayed.tally;
     let intervals = tally.timeline.covering(BARS);
     let width = intervals.width;
@@ -36,7 +24,6 @@ fn draw(
     let end = intervals.counts.last().map_or(width, |(number, _)| (number + 1).saturating_mul(width));
     let tallest = intervals.counts.iter().map(|(_, counts)| counts.total()).max().unwrap_or(0).max(1);
 
-    area.fill(&WHITE)?;
     let title = format!(
         "{} ({}) by {}: {} admitted, {} denied",
         options.limit,
@@ -48,7 +35,7 @@ fn draw(
     let mut chart = ChartBuilder::on(area)
         .margin(16)
         .margin_right(48)
-        .caption(title, ("sans-serif", 20))
+        .caption(title, font(20))
         .x_label_area_size(48)
         .y_label_area_size(72)
         .build_cartesian_2d(Times(first..end), 0..tallest + tallest.div_ceil(4))?;
@@ -56,14 +43,14 @@ fn draw(
         .configure_mesh()
         .disable_x_mesh()
         .light_line_style(TRANSPARENT)
-        .bold_line_style(BLACK.mix(0.12))
+        .bold_line_style(grid())
         .x_desc(tally.span.map_or("time (UTC)".to_owned(), |(first, _)| {
             format!("time (UTC), from {}", Offset::UTC.to_datetime(first.timestamp()).strftime("%Y-%m-%d %H:%M"))
         }))
         .y_desc(format!("requests per {}", width_name(width)))
         .x_labels(LABELS)
-        .label_style(("sans-serif", 14))
-        .axis_desc_style(("sans-serif", 15))
+        .label_style(font(14))
+        .axis_desc_style(font(15))
         .draw()?;
 
     let bars = |is_denied: bool| {
@@ -86,7 +73,7 @@ fn draw(
         .position(SeriesLabelPosition::UpperRight)
         .background_style(WHITE.mix(0.85))
         .border_style(BLACK.mix(0.3))
-        .label_font(("sans-serif", 15))
+        .label_font(font(15))
         .draw()
 }
 
@@ -188,6 +175,5 @@ const STEPS: [i64; 36] = [
     3_650 * DAY,
     36_500 * DAY,
 ];
-/// Told apart also by who sees no red or green.
-const ADMITTED: RGBColor = RGBColor(86, 146, 190);
-const DENIED: RGBColor = RGBColor(213, 94, 0);
+const ADMITTED: RGBColor = picture::LIGHT_BLUE;
+const DENIED: RGBColor = picture::VERMILION;

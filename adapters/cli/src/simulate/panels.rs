@@ -1,10 +1,11 @@
 //! What a picture shows: curves from what was recorded.
 
-use plotters::style::RGBColor;
+use plotters::style::{BLACK, RGBColor};
 
 use super::axis::Axis;
 use super::check::Plan;
 use super::totals::{Counts, Part, Record};
+use crate::picture;
 
 /// Which of the counts.
 type Count = fn(&Counts) -> u64;
@@ -99,7 +100,7 @@ fn latency(record: &Record) -> Panel {
 }
 
 fn waiting(record: &Record) -> Panel {
-    let series = vec![curve(record, "most at once", LIMITER, 2, |part, _| Some(part.gauges.waiting))];
+    let series = vec![curve(record, "most at once", WAITING, 2, |part, _| Some(part.gauges.waiting))];
     let axis = Axis::counting(highest(&series), 1);
     Panel { name: "callers waiting", axis, series, height: 150 }
 }
@@ -206,14 +207,14 @@ impl<'p> Costs<'p> {
     }
 }
 
-/// Told apart also by who sees no red or green.
-const OFFERED: RGBColor = RGBColor(160, 160, 160);
-const ADMITTED: RGBColor = RGBColor(0, 114, 178);
-const SUCCEEDED: RGBColor = RGBColor(0, 158, 115);
-const LIMIT: RGBColor = RGBColor(0, 0, 0);
-const LIMITER: RGBColor = RGBColor(230, 159, 0);
-const BREAKER: RGBColor = RGBColor(213, 94, 0);
-const CONCURRENCY: RGBColor = RGBColor(204, 121, 167);
-const FAILED: RGBColor = RGBColor(60, 60, 60);
-const TOO_MANY: RGBColor = RGBColor(86, 180, 233);
-const TIMED_OUT: RGBColor = RGBColor(120, 60, 160);
+const OFFERED: RGBColor = picture::LIGHT_GREY;
+const ADMITTED: RGBColor = picture::BLUE;
+const SUCCEEDED: RGBColor = picture::GREEN;
+const LIMIT: RGBColor = BLACK;
+const WAITING: RGBColor = picture::ORANGE;
+const LIMITER: RGBColor = picture::ORANGE;
+const BREAKER: RGBColor = picture::VERMILION;
+const CONCURRENCY: RGBColor = picture::PINK;
+const FAILED: RGBColor = picture::DARK_GREY;
+const TOO_MANY: RGBColor = picture::SKY_BLUE;
+const TIMED_OUT: RGBColor = picture::VIOLET;

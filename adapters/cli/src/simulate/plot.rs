@@ -1,32 +1,22 @@
 //! A picture: what came, what went, and what was in force, over time, as SVG.
 
-use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use super::axis::Axis;
 use super::check::Plan;
 use super::panels::{self, Panel, Series};
 use super::totals::Record;
+use crate::picture::{self, Area, Failure, document, font, grid};
 
 /// An SVG document.
 pub(super) fn render(plan: &Plan, record: &Record) -> String {
-    let mut document = String::new();
-    {
-        let text = wrapped(&plan.text);
-        let panels = panels::panels(plan, record);
-        let band = if plan.flow.breaker.is_some() { BAND } else { 0 };
-        let head = TITLE + LINE * text.len() as u32 + GAP;
-        let charts = panels.iter().map(|panel| panel.height).sum::<u32>();
-        let area = SVGBackend::with_string(&mut document, (WIDTH, head + charts + band + FOOT)).into_drawing_area();
-        // Drawing into a string cannot fail.
-        let _ = draw(&area, plan, record, &text, &panels, head);
-        let _ = area.present();
-    }
-    document
+    let text = wrapped(&plan.text);
+    let panels = panels::panels(plan, record);
+    let band = if plan.flow.breaker.is_some() { BAND } else { 0 };
+    let head = TITLE + LINE * text.len() as u32 + GAP;
+    let charts = panels.iter().map(|panel| panel.height).sum::<u32>();
+    document((WIDTH, head + charts + band + FOOT), |area| draw(area, plan, record, &text, &panels, head))
 }
-
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Failure = DrawingAreaErrorKind<<SVGBackend<'static> as DrawingBackend>::ErrorType>;
 
 fn draw(
     area: &Area<'_>,
@@ -36,11 +26,10 @@ fn draw(
     panels: &[Panel],
     head: u32,
 ) -> Result<(), Failure> {
-    area.fill(&WHITE)?;
     let (top, mut rest) = area.split_vertically(head);
-    top.draw_text(&plan.title, &("sans-serif", 24).into_text_style(&top), (LEFT, 14))?;
+    top.draw_text(&plan.title, &font(24).into_text_style(&top), (LEFT, 14))?;
     for (line, y) in text.iter().zip((TITLE as i32..).step_by(LINE as usize)) {
-        top.draw_text(line, &("sans-serif", 16).into_text_style(&top).color(&DARK), (LEFT, y))?;
+        top.draw_text(line, &font(16).into_text_style(&top).color(&picture::DARK_GREY), (LEFT, y))?;
     }
     for panel in panels {
         let (here, below) = rest.split_vertically(panel.height);
@@ -53,28 +42,13 @@ fn draw(
         rest = below;
     }
     let (_, unit) = Axis::time(record.duration);
-    let style = ("sans-serif", 16).into_text_style(&rest);
+    let style = font(16).into_text_style(&rest);
     rest.draw_text(&format!("time from the beginning ({unit})"), &style, (WIDTH as i32 / 2 - 150, 2))
 }
 
 fn draw_panel(area: &Area<'_>, panel: &Panel, record: &Record) -> Result<(), Failure> {
     let (left, right) = area.split_horizontally(WIDTH - LEGEND);
-    let (time, _) = Axis::time(record.duration);
-    let mut chart = ChartBuilder::on(&left)
-        .margin_top(12)
-        .margin_left(MARGIN)
-        .margin_right(MARGIN)
-        .x_label_area_size(26)
-        .y_label_area_size(LABELS)
-        .build_cartesian_2d(time, panel.axis)?;
-    chart
-        .configure_mesh()
-        .light_line_style(TRANSPARENT)
-        .bold_line_style(BLACK.mix(0.1))
-        .y_desc(panel.name)
-        .label_style(("sans-serif", 14))
-        .axis_desc_style(("sans-serif", 15))
-        .draw()?;
+    let mut chart = chart(&left, record, panel.axis, panel.name, true)?;
     for series in &panel.series {
         for segment in &series.segments {
             let inside = segment.iter().map(|(time, value)| (*time, (*value).min(panel.axis.end)));
@@ -90,21 +64,7 @@ fn draw_panel(area: &Area<'_>, panel: &Panel, record: &Record) -> Result<(), Fai
 /// How long the breaker was in each phase, in each part of the time: from the bottom closed, half-open and open.
 fn draw_band(area: &Area<'_>, record: &Record) -> Result<(), Failure> {
     let (left, right) = area.split_horizontally(WIDTH - LEGEND);
-    let (time, _) = Axis::time(record.duration);
-    let mut chart = ChartBuilder::on(&left)
-        .margin_top(12)
-        .margin_left(MARGIN)
-        .margin_right(MARGIN)
-        .x_label_area_size(26)
-        .y_label_area_size(LABELS)
-        .build_cartesian_2d(time, Axis::counting(ALL, ALL / 100))?;
-    chart
-        .configure_mesh()
-        .disable_mesh()
-        .y_desc("breaker (% of time)")
-        .label_style(("sans-serif", 14))
-        .axis_desc_style(("sans-serif", 14))
-        .draw()?;
+    let mut chart = chart(&left, record, Axis::counting(ALL, ALL / 100), "breaker (% of time)", false)?;
     for (part, index) in record.parts.iter().zip(0_u64..) {
         let from = index * record.width;
         let to = from.saturating_add(record.width).min(record.duration);
@@ -122,9 +82,40 @@ fn draw_band(area: &Area<'_>, record: &Record) -> Result<(), Failure> {
     legend(&right, PHASES)
 }
 
+type Chart<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<Axis, Axis>>;
+
+/// Over the time of the simulation, with its axes drawn, and all charts' time at the same place.
+fn chart<'a>(
+    area: &Area<'a>,
+    record: &Record,
+    axis: Axis,
+    name: &'static str,
+    has_grid: bool,
+) -> Result<Chart<'a>, Failure> {
+    let (time, _) = Axis::time(record.duration);
+    let mut chart = ChartBuilder::on(area)
+        .margin_top(12)
+        .margin_left(MARGIN)
+        .margin_right(MARGIN)
+        .x_label_area_size(26)
+        .y_label_area_size(LABELS)
+        .build_cartesian_2d(time, axis)?;
+    let mut mesh = chart.configure_mesh();
+    mesh.light_line_style(TRANSPARENT)
+        .bold_line_style(grid())
+        .y_desc(name)
+        .label_style(font(14))
+        .axis_desc_style(font(14));
+    if !has_grid {
+        mesh.disable_mesh();
+    }
+    mesh.draw()?;
+    Ok(chart)
+}
+
 /// Beside the chart, where it hides no line.
 fn legend(area: &Area<'_>, entries: impl IntoIterator<Item = (&'static str, RGBColor)>) -> Result<(), Failure> {
-    let style = ("sans-serif", 15).into_text_style(area);
+    let style = font(15).into_text_style(area);
     for ((name, colour), y) in entries.into_iter().zip((14..).step_by(20)) {
         area.draw(&Rectangle::new([(0, y), (16, y + 10)], colour.filled()))?;
         area.draw_text(name, &style, (24, y - 2))?;
@@ -162,7 +153,5 @@ const FOOT: u32 = 32;
 const COLUMNS: usize = 150;
 /// All of a part's time, in millionths.
 const ALL: u64 = 1_000_000;
-const DARK: RGBColor = RGBColor(70, 70, 70);
-/// Told apart also by who sees no red or green.
 const PHASES: [(&str, RGBColor); 3] =
-    [("closed", RGBColor(170, 215, 200)), ("half-open", RGBColor(240, 228, 66)), ("open", RGBColor(213, 94, 0))];
+    [("closed", picture::LIGHT_GREEN), ("half-open", picture::YELLOW), ("open", picture::VERMILION)];
