@@ -134,6 +134,51 @@ const BAD: &[(&str, &str, &str, &str)] = &[
         "expected tokens per period, such as \"1000000/24h\", or \"provider\"",
     ),
     ("floor = 1", "floor = 1\npace = \"answers\"", "27:8", "or \"provider\""),
+    // What is missing.
+    (r#"title = "Good""#, "", "1:1", "missing field `title`"),
+    (r#"duration = "10s""#, "", "1:1", "missing field `duration`"),
+    ("[[service]]\nfrom = \"0s\"\nlatency = \"10ms\"\ncapacity = 5\n", "", "1:1", "missing field `service`"),
+    ("rate = \"20/1s\"", "", "9:1", "missing field `rate`"),
+    // What is no number, or none that can be.
+    (
+        r#"duration = "10s""#,
+        "duration = \"99999999999999999999d\"",
+        "3:12",
+        "\"99999999999999999999d\" is longer than 30 years",
+    ),
+    (r#"duration = "10s""#, "duration = \"300000000000d\"", "3:12", "\"300000000000d\" is longer than 30 years"),
+    (r#"duration = "10s""#, "duration = \"1.5s\"", "3:12", "\"1.5s\" is no duration"),
+    (r#"duration = "10s""#, "duration = nan", "3:12", "floating point `NaN`, expected a duration"),
+    (r#"duration = "10s""#, "duration = [\"10s\"]", "3:12", "expected a duration such as"),
+    ("seed = 7", "seed = 9223372036854775808", "4:8", "expected a whole number from 0 to 9223372036854775807"),
+    ("seed = 7", "seed = 1e3", "4:8", "expected a whole number"),
+    ("cost = 2", "cost = -2", "8:8", "integer `-2`, expected a whole number from 1 to 4294967295"),
+    ("cost = 2", "cost = 4294967296", "8:8", "expected a whole number from 1 to 4294967295"),
+    ("capacity = 5", "capacity = 400001", "15:12", "expected a whole number from 1 to 400000"),
+    ("capacity = 5", "capacity = 5\nqueue = -1", "16:9", "expected a whole number from 0 to 400000"),
+    ("capacity = 5", "capacity = 5\njitter = \"-1ms\"", "16:10", "\"-1ms\" is no duration"),
+    ("capacity = 5", "capacity = 5\nfailures = -1", "16:12", "integer `-1`, expected a percentage"),
+    ("capacity = 5", "capacity = 5\nfailures = 1e300", "16:12", "expected a percentage, a number from 0 to 100"),
+    (r#"quota = "100/1s burst 50""#, "quota = 100", "17:9", "integer `100`, expected a limit such as"),
+    (r#"quota = "100/1s burst 50""#, "quota = \"100\"", "17:9", "a number alone has no period"),
+    (r#"quota = "100/1s burst 50""#, "quota = \"18446744073709551615/1ns\"", "17:9", "18446744073709551615"),
+    (
+        r#"quota = "100/1s burst 50""#,
+        "quota = \"100/1s burst 99999999999999999999\"",
+        "17:9",
+        "the burst is not a whole number",
+    ),
+    ("in_flight = 20", "in_flight = -1", "19:13", "integer `-1`, expected a whole number from 1 to 400000"),
+    ("in_flight = 20", "in_flight = 4294967297", "19:13", "expected a whole number from 1 to 400000"),
+    ("in_flight = 20", "in_flight = nan", "19:13", "floating point `NaN`, expected a whole number from 1 to 400000"),
+    ("failure_share = 50", "failure_share = nan", "23:17", "expected a percentage above 0 and up to 100"),
+    // What would never end.
+    (
+        r#"duration = "10s""#,
+        "duration = \"10000d\"",
+        "11:8",
+        "with this there are more than 50000000 arrivals: simulate less time",
+    ),
     // What does not go together.
     ("floor = 1", "floor = 1\npace = \"provider\"", "27:8", "no [[service]] has a provider_quota"),
     ("in_flight = 20", "longest_wait = \"1s\"", "19:16", "nobody waits unless when_empty is \"queue\""),
@@ -203,6 +248,25 @@ fn what_is_no_text_or_too_long_is_refused() {
     assert!(ran.code == Some(2) && ran.err.contains("larger than 1 MiB"), "{ran:?}");
     let ran = place.run("simulate", &["absent.toml"], b"");
     assert!(ran.code == Some(2) && ran.err.contains("cannot read absent.toml"), "{ran:?}");
+}
+
+#[test]
+fn an_empty_scenario_is_refused() {
+    let place = Place::new("simulate-empty");
+    for text in ["", "\n\n", "# nothing\n"] {
+        place.write("empty.toml", text);
+        let ran = place.run("simulate", &["empty.toml"], b"");
+        assert_eq!((ran.code, ran.err.as_str()), (Some(2), "error: empty.toml:1:1: missing field `title`\n"));
+    }
+}
+
+#[test]
+fn more_phases_than_a_plan_holds_are_refused() {
+    let place = Place::new("simulate-phases");
+    let loads: String = (0..1_001).map(|second| format!("[[load]]\nfrom = \"{second}s\"\nrate = \"1/1s\"\n")).collect();
+    let text = format!("title = \"a\"\nduration = \"1h\"\n{loads}[[service]]\nfrom = \"0s\"\nlatency = \"0s\"\n");
+    let ran = place.run("simulate", &["-"], text.as_bytes());
+    assert!(ran.code == Some(2) && ran.err.contains(": more than 1000 of [[load]]"), "{ran:?}");
 }
 
 #[test]

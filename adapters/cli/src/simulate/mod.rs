@@ -12,6 +12,8 @@ mod flow;
 mod json;
 mod latencies;
 mod load;
+#[cfg(test)]
+mod mutated;
 mod panels;
 mod parts;
 mod plot;

@@ -140,9 +140,15 @@ fn time(text: &str) -> Result<u64, String> {
     let rate: Option<Rate> = Some(text)
         .filter(|text| text.starts_with(|first: char| first.is_ascii_digit()))
         .and_then(|text| format!("1/{text}").parse().ok());
+    // One that is too long to be read is too long as well.
+    let is_written_right = UNITS.iter().any(|unit| {
+        let number = text.strip_suffix(unit).unwrap_or_default();
+        !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
+    });
     match rate.map(Rate::period_nanos) {
         Some(nanos) if nanos <= Nanos::HORIZON.as_u64() => Ok(nanos),
         Some(_) => Err(format!("\"{text}\" is longer than 30 years")),
+        None if is_written_right => Err(format!("\"{text}\" is longer than 30 years")),
         None => {
             Err(format!("\"{text}\" is no duration: write a whole number and one of ns us ms s m h d, as in 250ms"))
         }
@@ -235,11 +241,12 @@ impl Visitor<'_> for Number {
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<Option<f64>, E> {
-        self.visit_f64(number as f64)
-    }
-
-    fn visit_u64<E: Error>(self, number: u64) -> Result<Option<f64>, E> {
-        self.visit_f64(number as f64)
+        let float = number as f64;
+        if (0.0..=self.most).contains(&float) {
+            Ok(Some(float))
+        } else {
+            Err(E::invalid_value(Unexpected::Signed(number), &self))
+        }
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Option<f64>, E> {
