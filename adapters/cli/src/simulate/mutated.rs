@@ -201,6 +201,17 @@ fn each_value_in_each_place_is_refused_or_runs() {
     assert!(run > 50 && refused > 1_000, "{run} {refused}");
 }
 
+#[test]
+fn every_key_is_documented() {
+    let readme = include_str!("../../README.md");
+    let (_, format) = readme.split_once("### Scenarios").unwrap_or_default();
+    // Also those within a line's own table.
+    let keys = WHOLE.split(['\n', '{', ',']).filter_map(|part| part.split_once('=')).map(|(key, _)| key.trim());
+    for key in keys.filter(|key| key.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')) {
+        assert!(format.contains(&format!("`{key}`")) || format.contains(&format!(" {key} = ")), "{key}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
