@@ -22,6 +22,7 @@ pub(crate) struct Scenario {
     pub(crate) limit: Limit,
     pub(crate) when_empty: WhenEmpty,
     pub(crate) most_waiting: Option<usize>,
+    pub(crate) longest_wait: Option<Time>,
     pub(crate) timeout: Option<Time>,
     pub(crate) in_flight: Option<InFlight>,
     pub(crate) breaker: Option<BreakerOptions>,
@@ -130,6 +131,9 @@ impl Scenario {
         if let (Some(most), WhenEmpty::Queue) = (self.most_waiting, self.when_empty) {
             let _ = writeln!(text, "most_waiting = {most}");
         }
+        if let (Some(longest), WhenEmpty::Queue) = (self.longest_wait, self.when_empty) {
+            let _ = writeln!(text, "longest_wait = \"{longest}ns\"");
+        }
         if let Some(timeout) = self.timeout {
             let _ = writeln!(text, "timeout = \"{timeout}ns\"");
         }
@@ -185,6 +189,7 @@ pub(crate) fn any_scenario() -> impl Strategy<Value = Scenario> {
         limit,
         when_empty,
         option::of(0_usize..12),
+        option::of(prop_oneof![any_usual_time(), 1_u64..900 * MS]),
         option::of(prop_oneof![any_usual_time(), (1_u64..900_000).prop_map(|thousands| thousands * 1_001)]),
         option::of(any_in_flight()),
         option::weighted(0.7, any_breaker()),
@@ -200,7 +205,7 @@ pub(crate) fn any_scenario() -> impl Strategy<Value = Scenario> {
             for (index, service) in (0..).zip(&mut services) {
                 service.from = index * 650 * MS + 7 * index.min(1);
             }
-            let (limit, when_empty, most_waiting, timeout, in_flight, breaker) = flow;
+            let (limit, when_empty, most_waiting, longest_wait, timeout, in_flight, breaker) = flow;
             Scenario {
                 duration,
                 seed: seed.into(),
@@ -211,6 +216,7 @@ pub(crate) fn any_scenario() -> impl Strategy<Value = Scenario> {
                 limit,
                 when_empty,
                 most_waiting,
+                longest_wait,
                 timeout,
                 in_flight,
                 breaker,

@@ -132,7 +132,8 @@ impl Simulation<'_> {
             places.in_use += 1;
         }
         let caller = Caller { place_since: now, ..caller };
-        let is_never = self.limit.when(now, caller.cost).is_none();
+        let turn = self.earliest(now, caller.cost);
+        let is_never = turn.is_none_or(|turn| self.deadline(&caller).is_some_and(|deadline| turn > deadline));
         if self.for_tokens.is_empty() && self.limit.has(now, caller.cost) {
             self.enter(now, caller);
         } else if is_never || self.scenario.most_waiting.is_some_and(|most| self.for_tokens.len() >= most) {
@@ -143,13 +144,33 @@ impl Simulation<'_> {
         }
     }
 
+    /// When the next one has waited for long enough: for its tokens, or for a place.
     fn next_turn(&self) -> Option<Time> {
-        let head = self.for_tokens.first()?;
-        self.limit.when(self.now(), head.cost)
+        let tokens = self.for_tokens.first().and_then(|head| self.limit.when(self.record.now(), head.cost));
+        let waiting = self.for_places.iter().chain(&self.for_tokens);
+        let given_up = waiting.filter_map(|caller| self.deadline(caller)).min();
+        [tokens, given_up].into_iter().flatten().min()
     }
 
-    fn now(&self) -> Time {
-        self.record.now()
+    /// Before which tokens for one who comes now are certainly not there: behind all who wait, or, since all of them may have gone by then, once the first
+    /// of them has given up.
+    fn earliest(&self, now: Time, cost: u64) -> Option<Time> {
+        let ahead = self.for_tokens.iter().map(|caller| caller.cost).sum::<u64>();
+        let behind_all = self.limit.when(now, ahead + cost)?;
+        let first = self.for_tokens.iter().filter_map(|caller| self.deadline(caller)).min();
+        match first.filter(|first| *first < behind_all) {
+            Some(first) => Some(first.max(self.limit.when(now, cost)?)),
+            None => Some(behind_all),
+        }
+    }
+
+    /// The first in the line who has waited for long enough.
+    fn given_up(&self, now: Time, line: &[Caller]) -> Option<usize> {
+        line.iter().position(|caller| self.deadline(caller).is_some_and(|deadline| deadline <= now))
+    }
+
+    fn deadline(&self, caller: &Caller) -> Option<Time> {
+        self.scenario.longest_wait.map(|longest| caller.came + longest)
     }
 
     fn serve_those_who_wait(&mut self, now: Time) {
@@ -160,6 +181,13 @@ impl Simulation<'_> {
             } else if !self.for_places.is_empty() && self.places.as_ref().is_none_or(Places::has_room) {
                 let head = self.for_places.remove(0);
                 self.take_place(now, head);
+            } else if let Some(index) = self.given_up(now, &self.for_tokens) {
+                let caller = self.for_tokens.remove(index);
+                self.give_place_back(now, caller.place_since, None);
+                self.record.refused(Refuser::Limiter, false);
+            } else if let Some(index) = self.given_up(now, &self.for_places) {
+                self.for_places.remove(index);
+                self.record.refused(Refuser::Concurrency, false);
             } else {
                 return;
             }
