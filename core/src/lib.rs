@@ -108,7 +108,7 @@ pub use adaptive::{
     QuotaLeft, Signals,
 };
 #[cfg(feature = "lock_api")]
-pub use adaptive_concurrency::AdaptiveConcurrency;
+pub use adaptive_concurrency::{AdaptiveConcurrency, CallMark};
 pub use adaptive_concurrency::{
     AimdLaw, AimdOptions, ClosedWindow, ConcurrencyController, ConcurrencyLaw, GradientLaw, GradientOptions,
     LawOptionsError, SampleOptions, SampleOptionsError, SampleWindow, Sampled,

@@ -64,6 +64,7 @@ macro_rules! suite {
             b05_a_timeout_ends_the_wait
             b05_a_timeout_ends_the_wait_for_a_key
             b05_a_timeout_of_the_hint_is_long_enough
+            b05_closing_comes_before_a_turn_that_nobody_has_come_for
             b05_closing_ends_every_wait
             b05_closing_ends_the_wait_for_every_key
             b05_it_waits_until_all_can_be_taken_at_once
@@ -125,19 +126,19 @@ macro_rules! suite {
             c15_a_crashed_one_restarts_alone_with_its_last_configuration
             c15_a_policy_that_has_adapted_goes_on_from_there
             c15_a_restart_that_panics_is_tried_again_in_time
-            c15_a_task_that_panics_at_each_turn_fills_its_bucket_no_faster_than_its_quota
+            c15_a_task_that_panics_at_each_turn_begins_again_no_faster_than_its_quota
             c15_an_observer_that_panics_leaves_no_flow_and_no_alert_behind
             c15_dropping_the_registry_ends_everything_it_started
             c15_flows_are_made_and_removed_at_run_time
             c16_alerts_of_a_flow_are_raised_and_cleared
             c16_refusals_of_a_flow_are_told_once
+            c17_a_call_in_flight_may_wait_for_more_tokens
             c17_a_flow_has_so_many_in_flight_and_goes_in_order
             c17_a_permit_that_nobody_fetches_goes_to_the_next
             c17_a_timeout_ends_the_wait_for_a_permit
             c17_permits_compose_with_tokens_and_go_in_order
             c17_the_places_of_a_flow_adapt_to_how_calls_end
             c17_waiting_for_tokens_is_no_call_in_flight
-            c17_who_waits_for_a_place_keeps_its_tokens_until_it_leaves
             d02_what_a_reservation_did_not_need_goes_to_who_waits_at_once
             d02_what_is_given_back_goes_to_who_waits_at_once
             d03_no_more_keys_are_waited_for_than_may

@@ -200,6 +200,20 @@ impl<Q: Released> WaitedPermit<Q> {
         Self { permit: Some(permit), limiter }
     }
 
+    /// Nothing is done under it for now; see [`Permit::pause`].
+    pub fn pause(&mut self) {
+        if let Some(permit) = &mut self.permit {
+            permit.pause();
+        }
+    }
+
+    /// What it was taken for begins now; see [`Permit::resume`].
+    pub fn resume(&mut self) {
+        if let Some(permit) = &mut self.permit {
+            permit.resume();
+        }
+    }
+
     /// Releases it: what it was for went well.
     pub fn success(self) {
         self.release(Outcome::Success);

@@ -333,7 +333,8 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
 
     /// Whether it was closed.
     pub fn is_closed(&self) -> bool {
-        self.line.lock().is_closed()
+        // Once closed it is never without somebody who waits: see `unlock`.
+        !self.waiting.is_none() && self.line.lock().is_closed()
     }
 
     /// Opens the lock, after telling those who do not take it how many wait.

@@ -13,5 +13,5 @@ pub use controller::ConcurrencyController;
 pub use gradient::{GradientLaw, GradientOptions};
 pub use law::{ConcurrencyLaw, LawOptionsError};
 #[cfg(feature = "lock_api")]
-pub use shared::AdaptiveConcurrency;
+pub use shared::{AdaptiveConcurrency, CallMark};
 pub use window::{ClosedWindow, SampleOptions, SampleOptionsError, SampleWindow, Sampled};

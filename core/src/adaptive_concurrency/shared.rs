@@ -36,6 +36,10 @@ use crate::{Clock, ConcurrencyLimit, Denied, Nanos, Outcome, PermitObserver, Usa
 /// the start of the whole; one that was merged ends with the one that took it. A call whose cost is above the limit is denied as one that
 /// never fits, and the law may lower the limit to its least: no cost should be above that, in particular where callers wait for permits.
 ///
+/// # Pauses
+///
+/// What is held in a [pause](crate::Permit::pause) is not in use, and the time of a call counts from the end of its last one.
+///
 /// # Trade-off
 ///
 /// A release takes the lock for some nanoseconds, and longer where it closes a window; an ignored one does not. An acquisition reads the
@@ -62,6 +66,8 @@ pub struct AdaptiveConcurrency<R, L, C, O = ()> {
     controller: Mutex<R, ConcurrencyController<L>>,
     /// Its limit, as it was when the lock was open last.
     wanted: AtomicU64,
+    /// How much is held in a pause.
+    paused: AtomicU64,
     bounds: RangeInclusive<u32>,
     clock: C,
     inner: O,
@@ -72,6 +78,7 @@ impl<R: RawMutex, L: ConcurrencyLaw, C> AdaptiveConcurrency<R, L, C> {
     pub fn new(controller: ConcurrencyController<L>, clock: C) -> Self {
         Self {
             wanted: AtomicU64::new(controller.limit().into()),
+            paused: AtomicU64::new(0),
             bounds: controller.bounds(),
             controller: Mutex::new(controller),
             clock,
@@ -81,8 +88,8 @@ impl<R: RawMutex, L: ConcurrencyLaw, C> AdaptiveConcurrency<R, L, C> {
 
     /// The same, which also tells `inner` of every permit.
     pub fn observed_by<O: PermitObserver>(self, inner: O) -> AdaptiveConcurrency<R, L, C, O> {
-        let Self { controller, wanted, bounds, clock, .. } = self;
-        AdaptiveConcurrency { controller, wanted, bounds, clock, inner }
+        let Self { controller, wanted, paused, bounds, clock, .. } = self;
+        AdaptiveConcurrency { controller, wanted, paused, bounds, clock, inner }
     }
 }
 
@@ -121,29 +128,55 @@ impl<R: RawMutex, L, C, O> AdaptiveConcurrency<R, L, C, O> {
     }
 }
 
+/// What a permit of an adaptive limit carries: when its call started, whether it is paused, and the mark of the inner observer.
+#[derive(Clone, Copy, Debug)]
+pub struct CallMark<M> {
+    started: Nanos,
+    is_paused: bool,
+    inner: M,
+}
+
 impl<R: RawMutex, L: ConcurrencyLaw, C: Clock, O: PermitObserver> PermitObserver for AdaptiveConcurrency<R, L, C, O> {
-    type Mark = (Nanos, O::Mark);
+    type Mark = CallMark<O::Mark>;
 
     fn acquired(&self, cost: u64, usage: Usage) -> Self::Mark {
-        (self.clock.now(), self.inner.acquired(cost, usage))
+        CallMark { started: self.clock.now(), is_paused: false, inner: self.inner.acquired(cost, usage) }
     }
 
     fn denied(&self, cost: u64, denied: &Denied) {
         self.inner.denied(cost, denied);
     }
 
-    fn released(&self, (started, mark): &Self::Mark, cost: u64, outcome: Outcome, usage: Usage) {
+    fn paused(&self, mark: &mut Self::Mark, cost: u64) {
+        self.paused.fetch_add(cost, Ordering::Relaxed);
+        mark.is_paused = true;
+        self.inner.paused(&mut mark.inner, cost);
+    }
+
+    fn resumed(&self, mark: &mut Self::Mark, cost: u64) {
+        self.paused.fetch_sub(cost, Ordering::Relaxed);
+        mark.is_paused = false;
+        mark.started = self.clock.now();
+        self.inner.resumed(&mut mark.inner, cost);
+    }
+
+    fn released(&self, mark: &Self::Mark, cost: u64, outcome: Outcome, usage: Usage) {
+        if mark.is_paused {
+            self.paused.fetch_sub(cost, Ordering::Relaxed);
+        }
         if outcome != Outcome::Ignored && self.bounds.contains(&usage.limit) {
-            // Both are parts of what was in use, which fits into 32 bits.
-            let in_use = usage.in_use.saturating_add(u32::try_from(cost).unwrap_or(u32::MAX));
+            // Relaxed: it may be of a moment later than the usage, and so by a little too much or too little, for this one sample. Each is a part of
+            // what was in use, which fits into 32 bits.
+            let paused = self.paused.load(Ordering::Relaxed);
+            let in_use = (u64::from(usage.in_use).saturating_sub(paused) + cost).min(u32::MAX.into()) as u32;
             let now = self.clock.now();
             let mut controller = self.controller.lock();
-            if let Some(limit) = controller.add(*started, now, outcome, in_use) {
+            if let Some(limit) = controller.add(mark.started, now, outcome, in_use) {
                 // Relaxed: see `wanted`. The lock orders those who write it.
                 self.wanted.store(limit.into(), Ordering::Relaxed);
             }
         }
-        self.inner.released(mark, cost, outcome, usage);
+        self.inner.released(&mark.inner, cost, outcome, usage);
     }
 
     fn limit_after(&self, usage: Usage) -> Option<u32> {

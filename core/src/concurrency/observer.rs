@@ -73,6 +73,18 @@ pub trait PermitObserver {
         let _ = (cost, denied);
     }
 
+    /// Nothing is done under a permit of `cost` for now: its holder [waits](crate::Permit::pause) for something else.
+    #[inline]
+    fn paused(&self, mark: &mut Self::Mark, cost: u64) {
+        let _ = (mark, cost);
+    }
+
+    /// What a permit of `cost` was taken for begins only [now](crate::Permit::resume). Each pause ends so, or with `released`.
+    #[inline]
+    fn resumed(&self, mark: &mut Self::Mark, cost: u64) {
+        let _ = (mark, cost);
+    }
+
     /// A permit of `cost`, or the part of one that was split off, came back, with `usage` right after it.
     fn released(&self, mark: &Self::Mark, cost: u64, outcome: Outcome, usage: Usage);
 
@@ -120,6 +132,20 @@ impl<O: PermitObserver> PermitObserver for Option<O> {
     }
 
     #[inline]
+    fn paused(&self, mark: &mut Self::Mark, cost: u64) {
+        if let (Some(observer), Some(mark)) = (self, mark) {
+            observer.paused(mark, cost);
+        }
+    }
+
+    #[inline]
+    fn resumed(&self, mark: &mut Self::Mark, cost: u64) {
+        if let (Some(observer), Some(mark)) = (self, mark) {
+            observer.resumed(mark, cost);
+        }
+    }
+
+    #[inline]
     fn released(&self, mark: &Self::Mark, cost: u64, outcome: Outcome, usage: Usage) {
         if let (Some(observer), Some(mark)) = (self, mark) {
             observer.released(mark, cost, outcome, usage);
@@ -150,6 +176,16 @@ impl<O: PermitObserver + ?Sized> PermitObserver for &O {
     #[inline]
     fn denied(&self, cost: u64, denied: &Denied) {
         (**self).denied(cost, denied);
+    }
+
+    #[inline]
+    fn paused(&self, mark: &mut O::Mark, cost: u64) {
+        (**self).paused(mark, cost);
+    }
+
+    #[inline]
+    fn resumed(&self, mark: &mut O::Mark, cost: u64) {
+        (**self).resumed(mark, cost);
     }
 
     #[inline]

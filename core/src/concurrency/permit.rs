@@ -36,12 +36,13 @@ pub struct Permit<H: Holder> {
     mark: <H::Observer as PermitObserver>::Mark,
     /// What a drop reports; `None` once another permit holds the cost.
     outcome: Option<Outcome>,
+    is_paused: bool,
 }
 
 impl<H: Holder> Permit<H> {
     #[inline]
     pub(crate) const fn new(holder: H, cost: u32, mark: <H::Observer as PermitObserver>::Mark) -> Self {
-        Self { holder, cost, mark, outcome: Some(Outcome::Dropped) }
+        Self { holder, cost, mark, outcome: Some(Outcome::Dropped), is_paused: false }
     }
 
     /// Releases it: the work was done.
@@ -62,6 +63,43 @@ impl<H: Holder> Permit<H> {
         self.outcome = Some(outcome);
     }
 
+    /// Nothing is done under it for now, because its holder waits for something else: so that whoever adapts the limit takes that neither for work nor for
+    /// use. It is held all the same. Released or dropped in a pause, it counts as [`Outcome::Ignored`].
+    #[inline]
+    pub fn pause(&mut self) {
+        if !self.is_paused {
+            self.is_paused = true;
+            self.holder.limit().observer().paused(&mut self.mark, self.cost.into());
+        }
+    }
+
+    /// Ends a [pause](Self::pause), if there is one: what it was taken for begins now, and its time counts from here.
+    ///
+    /// ```
+    /// # #[cfg(feature = "lock_api")] {
+    /// use core::time::Duration;
+    /// use sluicegate_core::{AdaptiveConcurrency, AimdLaw, ConcurrencyController, ManualClock, SampleWindow};
+    ///
+    /// let controller = ConcurrencyController::new(SampleWindow::default(), AimdLaw::default());
+    /// let limit = AdaptiveConcurrency::<parking_lot::RawMutex, _, _>::new(controller, ManualClock::new()).into_limit();
+    /// let mut permit = limit.try_acquire(1)?;
+    /// permit.pause();
+    /// // A minute until there is a token, and a second for the call: the law learns of the second.
+    /// limit.observer().clock().advance(Duration::from_secs(60));
+    /// permit.resume();
+    /// limit.observer().clock().advance(Duration::from_secs(1));
+    /// permit.success();
+    /// # }
+    /// # Ok::<(), sluicegate_core::Denied>(())
+    /// ```
+    #[inline]
+    pub fn resume(&mut self) {
+        if self.is_paused {
+            self.is_paused = false;
+            self.holder.limit().observer().resumed(&mut self.mark, self.cost.into());
+        }
+    }
+
     /// The cost it holds.
     #[inline]
     pub const fn cost(&self) -> u64 {
@@ -74,7 +112,7 @@ impl<H: Holder> Permit<H> {
         self.holder.limit()
     }
 
-    /// Splits `cost` off into a permit of its own, with a copy of the mark; `None`, and no change, if it holds less. Nothing
+    /// Splits `cost` off into a permit of its own, with a copy of the mark and paused if this one is; `None`, and no change, if it holds less. Nothing
     /// is released or taken.
     #[inline]
     pub fn split(&mut self, cost: u64) -> Option<Self>
@@ -87,10 +125,12 @@ impl<H: Holder> Permit<H> {
         // Clones are the caller's code and may panic: the cost moves once both exist.
         let (holder, mark) = (self.holder.clone(), self.mark.clone());
         self.cost = rest;
-        Some(Self::new(holder, cost, mark))
+        let mut part = Self::new(holder, cost, mark);
+        part.is_paused = self.is_paused;
+        Some(part)
     }
 
-    /// Takes the cost of `other`, whose mark is forgotten. Nothing is released or taken.
+    /// Takes the cost of `other`, whose mark is forgotten. Nothing is released or taken; a pause of either ends.
     ///
     /// # Errors
     /// Gives `other` back, unchanged, if it was taken from another limit.
@@ -99,6 +139,8 @@ impl<H: Holder> Permit<H> {
         if !core::ptr::eq(self.limit(), other.limit()) {
             return Err(other);
         }
+        self.resume();
+        other.resume();
         // No overflow: both are out, and all that is out fits into 32 bits.
         self.cost += other.cost;
         other.outcome = None;
@@ -110,6 +152,7 @@ impl<H: Holder> Drop for Permit<H> {
     #[inline]
     fn drop(&mut self) {
         if let Some(outcome) = self.outcome {
+            let outcome = if self.is_paused { Outcome::Ignored } else { outcome };
             self.holder.limit().release(self.cost, &self.mark, outcome);
         }
     }

@@ -94,7 +94,7 @@ pub async fn c14_a_breaker_that_opens_meanwhile_burns_no_token<E: Executor>(runt
         start::<E, _>(&runtime, async move { flow.call(1, || answer(2)).await }).await
     };
     settle::<E>(&runtime).await;
-    assert_eq!((flow.bucket().waiters(), flow.in_flight().expect("a limit").usage().in_use), (1, 0));
+    assert_eq!((flow.bucket().waiters(), flow.in_flight().expect("a limit").usage().in_use), (1, 1));
     flow.breaker().expect("one").trip_at(runtime.now());
     let refused = at_once(flow.call(1, || answer(3))).await.expect("nobody waits for an open breaker");
     assert!(matches!(refused, Err(FlowError::Refused(FlowRefusal { stage: FlowStage::Breaker, .. }))));
@@ -150,7 +150,7 @@ impl Drop for Count {
     }
 }
 
-/// Tokens go in order, and so do places; whoever waits for a place has its tokens.
+/// Places go in order, and so do tokens; whoever waits for tokens keeps its place.
 pub async fn c17_a_flow_has_so_many_in_flight_and_goes_in_order<E: Executor>(runtime: E::Runtime) {
     let options = FlowOptions::new(quota!("10/1s burst 1")).when_empty(WhenEmpty::Queue).in_flight(3);
     let flow = flow::<E>(&runtime, options);

@@ -6,13 +6,13 @@ use core::time::Duration;
 use parking_lot::Mutex;
 use sluicegate_runtime::{
     AdjustableBucket, AimdOptions, BreakerObserver, BreakerOptions, BreakerPhase, Clock, Denied, FlowError,
-    FlowObserver, FlowOptions, FlowRefusal, FlowStage, InFlightLaw, Nanos, Observer, Queued, QueuedFlow, Runtime,
-    SampleOptions, WaitOptions, WhenEmpty, quota,
+    FlowObserver, FlowOptions, FlowRefusal, FlowStage, InFlightLaw, Inheritance, Limit, Nanos, Observer, Queued,
+    QueuedFlow, Runtime, SampleOptions, WaitOptions, WhenEmpty, quota,
 };
 
 use crate::executor::Executor;
 use crate::limiters::Waited;
-use crate::tasks::{assert_on_time, at_once, pass, settle, start, unless};
+use crate::tasks::{at_once, pass, settle, start, unless};
 
 async fn nothing() -> Result<(), ()> {
     Ok(())
@@ -22,7 +22,7 @@ fn refused(stage: FlowStage, denied: Denied) -> Result<(), FlowError<()>> {
     Err(FlowError::Refused(FlowRefusal { stage, denied }))
 }
 
-/// Neither an open breaker nor a full line of others hides it, and closing says the same to who has a token and waits for a place.
+/// Neither an open breaker nor a full line of others hides it, and closing says the same to who waits for a place.
 pub async fn b03_what_can_never_be_is_refused_at_once_by_a_flow<E: Executor>(runtime: E::Runtime) {
     let breaker = BreakerOptions::new().build().expect("a policy");
     for when_empty in [WhenEmpty::Reject, WhenEmpty::Queue, WhenEmpty::QueueFor(Duration::from_secs(60))] {
@@ -58,7 +58,7 @@ pub async fn b03_what_can_never_be_is_refused_at_once_by_a_flow<E: Executor>(run
     }
 }
 
-/// Those who wait for a token are no calls: they hold no place, and whether they give up says nothing to the law of the places.
+/// Those who have a place and wait for a token are no calls: to the law of the places they are not in use, and whether they give up says nothing.
 pub async fn c17_waiting_for_tokens_is_no_call_in_flight<E: Executor>(runtime: E::Runtime) {
     let samples = SampleOptions::new().lasting(Duration::from_millis(100), Duration::from_secs(600)).samples(4);
     let law = AimdOptions::new().limits(1, 8, 64).build().expect("a law");
@@ -84,7 +84,7 @@ pub async fn c17_waiting_for_tokens_is_no_call_in_flight<E: Executor>(runtime: E
         calls.push(start::<E, _>(&runtime, unless(runtime.clone(), leaves, call)).await);
     }
     settle::<E>(&runtime).await;
-    assert_eq!((usage(&flow).in_use, flow.bucket().waiters()), (1, 59));
+    assert_eq!((usage(&flow).in_use, flow.bucket().waiters()), (8, 7));
     let mut answered = 0;
     for call in calls {
         answered += u64::from(call.await.with == Some(Ok(())));
@@ -96,38 +96,51 @@ pub async fn c17_waiting_for_tokens_is_no_call_in_flight<E: Executor>(runtime: E
     assert!(controller.closed_windows() >= 5, "{} windows", controller.closed_windows());
 }
 
-/// Who has a token and waits for a place holds it: nothing is refilled in its stead, and all of it is back if it leaves.
-pub async fn c17_who_waits_for_a_place_keeps_its_tokens_until_it_leaves<E: Executor>(runtime: E::Runtime) {
-    let options = FlowOptions::new(quota!("10/10s")).when_empty(WhenEmpty::Queue).in_flight(1);
+/// A call that turns out to cost more may wait for that: those who wait for its place hold no token.
+pub async fn c17_a_call_in_flight_may_wait_for_more_tokens<E: Executor>(runtime: E::Runtime) {
+    let options = FlowOptions::new(quota!("10/1s burst 3")).when_empty(WhenEmpty::Queue).in_flight(1);
     let flow: Arc<QueuedFlow<E::Runtime, E::Lock>> =
         Arc::new(QueuedFlow::new(options, runtime.clone()).expect("options"));
     let begin = runtime.now();
-    let (permit, _) = flow.enter(4).await.expect("a token and a place");
-    let leaves = {
-        let (flow, clock) = (Arc::clone(&flow), runtime.clone());
-        let enter = async move { flow.enter(4).await.is_ok() };
-        start::<E, _>(&runtime, unless(clock, begin + Duration::from_secs(60), enter)).await
-    };
-    let behind = {
+    let mut calls = Vec::new();
+    for _ in 0..5 {
         let flow = Arc::clone(&flow);
-        let enter = async move { flow.enter(8).await.map(drop) };
-        start::<E, _>(&runtime, enter).await
-    };
-    pass::<E>(&runtime, Duration::from_secs(50)).await;
-    let now = runtime.now();
-    assert_eq!((flow.bucket().limiter().held(), flow.bucket().limiter().inspect_at(now).level), (4, 6));
-    assert_eq!((flow.bucket().waiters(), flow.in_flight().expect("a limit").waiters()), (1, 1));
-    assert_eq!(leaves.await.with, None);
-    settle::<E>(&runtime).await;
-    // What it held is what the one behind it lacked, who waits for the place now.
-    assert_eq!((flow.bucket().limiter().held(), flow.bucket().waiters()), (8, 0));
-    let at = runtime.now();
-    drop(permit);
-    let behind = behind.await;
-    assert_eq!(behind.with, Ok(()));
-    assert_on_time::<E>(behind.at, at);
-    let level = flow.bucket().limiter().inspect_at(runtime.now()).level;
-    assert_eq!((level, flow.bucket().limiter().held()), (2, 0));
+        let call = async move {
+            let bucket = flow.bucket();
+            let settle = || async { bucket.acquire(2).await.map(drop) };
+            flow.call(1, settle).await.map(drop)
+        };
+        calls.push(start::<E, _>(&runtime, call).await);
+    }
+    for (call, number) in calls.into_iter().zip(0_u32..) {
+        let call = call.await;
+        assert_eq!(call.with, Ok(()));
+        assert!(call.at <= begin + (Duration::from_millis(300) + 3 * E::GRAIN) * number, "{number} at {:?}", call.at);
+    }
+}
+
+/// Whose turn has come, and who has not come for it, does not enter a flow that was closed meanwhile, or lets nothing pass any more.
+pub async fn b05_closing_comes_before_a_turn_that_nobody_has_come_for<E: Executor>(runtime: E::Runtime) {
+    for deny in [false, true] {
+        let options = FlowOptions::new(quota!("10/10s")).when_empty(WhenEmpty::Queue).in_flight(2);
+        let flow: Arc<QueuedFlow<E::Runtime, E::Lock>> =
+            Arc::new(QueuedFlow::new(options, runtime.clone()).expect("options"));
+        let all = flow.enter(10).await.map(|(permit, _)| permit).expect("all of it");
+        let mut granted = Box::pin(flow.enter(1));
+        assert!(at_once(&mut granted).await.is_none());
+        pass::<E>(&runtime, Duration::from_secs(2)).await;
+        flow.bucket().recheck();
+        assert_eq!((flow.bucket().waiters(), flow.bucket().limiter().held()), (0, 1), "its turn has come");
+        if deny {
+            flow.adjust(Limit::DenyAll, Inheritance::Level);
+        } else {
+            flow.close();
+        }
+        let refusal = granted.await.map(drop).expect_err("it is too late");
+        assert_eq!(refusal, FlowRefusal { stage: FlowStage::Limiter, denied: Denied::Closed });
+        assert_eq!((flow.bucket().limiter().held(), flow.in_flight().expect("a limit").usage().in_use), (0, 1));
+        drop(all);
+    }
 }
 
 #[derive(Debug, Default)]

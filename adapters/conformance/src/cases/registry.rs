@@ -6,9 +6,10 @@ use core::time::Duration;
 
 use parking_lot::Mutex;
 use sluicegate_runtime::{
-    Adapted, AdaptiveOptions, AdaptivePolicy, AddFlowError, AlertChange, AlertPolicy, CallOutcome, Clock, Denied,
-    ErrorRule, FlowError, FlowOptions, FlowPlan, FlowRefusal, FlowRegistry, FlowStage, Inheritance, Limit, Load,
-    LoadRule, Nanos, OnRestart, Quota, RegisteredFlow, RegistryObserver, Signals, UnknownFlow, WhenEmpty, quota,
+    Adapted, AdaptiveOptions, AdaptivePolicy, AddFlowError, AlertChange, AlertPolicy, BreakerObserver, CallOutcome,
+    Clock, Denied, ErrorRule, FlowError, FlowObserver, FlowOptions, FlowPlan, FlowRefusal, FlowRegistry, FlowStage,
+    Inheritance, Limit, Load, LoadRule, Nanos, Observer, OnRestart, Quota, RegisteredFlow, RegistryObserver, Signals,
+    UnknownFlow, WhenEmpty, quota,
 };
 
 use crate::executor::{AS_TOLD, Executor};
@@ -209,19 +210,29 @@ pub async fn c16_alerts_of_a_flow_are_raised_and_cleared<E: Executor>(runtime: E
     assert_eq!(told.iter().filter(|line| line.contains("raised")).count(), told.len() / 2, "{told:?}");
 }
 
-/// Observers that panic in a restart do not make it spin: it is tried again at the time of the next evaluation.
+/// Where putting the configuration in force panics, which tells the flow's own observer, it is tried again at the time of the next evaluation; and who panics when told of
+/// a restart is not told again, and everything goes on.
 pub async fn c15_a_restart_that_panics_is_tried_again_in_time<E: Executor>(runtime: E::Runtime) {
     #[derive(Default)]
     struct Breaks(AtomicU64);
-    impl RegistryObserver for Breaks {
-        fn restarted(&self, _id: &str, _now: Nanos, _how: OnRestart) {
+    impl Observer for Breaks {
+        fn adjusted(&self, _now: Nanos, _from: Limit, _to: Limit) {
             if self.0.fetch_add(1, Ordering::SeqCst) < 3 {
                 std::panic::panic_any(AS_TOLD);
             }
         }
     }
-    let restarts = Arc::new(Breaks::default());
-    let registry: Registry<E, _> = FlowRegistry::observed_by(runtime.clone(), Arc::clone(&restarts));
+    impl BreakerObserver for Breaks {}
+    impl FlowObserver for Breaks {}
+    impl RegistryObserver for Breaks {
+        fn restarted(&self, _id: &str, _now: Nanos, _how: OnRestart) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            std::panic::panic_any(AS_TOLD);
+        }
+    }
+    let (restarts, changes) = (Arc::new(Breaks::default()), Arc::new(Breaks::default()));
+    let registry: FlowRegistry<E::Runtime, E::Lock, Arc<Breaks>, _> =
+        FlowRegistry::observed_by(runtime.clone(), Arc::clone(&restarts));
     let measured = Arc::new(AtomicU64::new(0));
     let measure = {
         let measured = Arc::clone(&measured);
@@ -233,14 +244,13 @@ pub async fn c15_a_restart_that_panics_is_tried_again_in_time<E: Executor>(runti
         }
     };
     let plan = FlowPlan::new(FlowOptions::new(quota!("1/1s"))).adaptive(adapting(quota!("1/1s")));
-    assert!(registry.add("breaks", plan, measure).is_ok());
-    for expected in [1, 2, 3, 4] {
+    assert!(registry.add_observed("breaks", plan, measure, Arc::clone(&changes)).is_ok());
+    let count = |of: &Breaks| of.0.load(Ordering::SeqCst);
+    for (adjusted, restarted, evaluated) in [(1, 0, 1), (2, 0, 1), (3, 0, 1), (4, 1, 1), (4, 1, 2), (4, 1, 3)] {
         pass::<E>(&runtime, Duration::from_millis(5_200)).await;
-        assert_eq!(restarts.0.load(Ordering::SeqCst), expected);
-        assert_eq!(measured.load(Ordering::SeqCst), 1);
+        let found = (count(&changes), count(&restarts), measured.load(Ordering::SeqCst));
+        assert_eq!(found, (adjusted, restarted, evaluated));
     }
-    pass::<E>(&runtime, Duration::from_millis(5_200)).await;
-    assert_eq!((restarts.0.load(Ordering::SeqCst), measured.load(Ordering::SeqCst)), (4, 2));
 }
 
 /// Tasks end, at once, and nothing of the registry is left.

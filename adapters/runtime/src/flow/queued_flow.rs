@@ -15,7 +15,8 @@ use sluicegate_core::{
 use super::answer::{FlowPath, Flowed};
 use super::options::{FlowOptions, FlowOptionsError, InFlight, WhenEmpty};
 use super::parts::{FlowBucket, FlowLimiter, FlowPlaces};
-use crate::permits::QueuedPermits;
+use crate::finally::Finally;
+use crate::permits::{QueuedPermits, WaitedPermit};
 use crate::queued::Queued;
 use crate::runtime::Runtime;
 
@@ -40,8 +41,8 @@ pub type QueuedFlowPermit<'f, R, M, O = ()> = FlowPermit<'f, FlowLimiter<R, M, O
 ///
 /// Those of a [`Flow`]: who pays, what each end does, that nothing leaks. And of waiting:
 ///
-/// - Who waits holds no place in flight and no probe's place. It waits for tokens first, and holds those while it waits for a place: they count as taken when the call
-///   enters, and are not refilled meanwhile. So places are in use by calls only, and what a law learns from them is how long calls take and how many there are.
+/// - Who waits holds no token and no probe's place. A place in flight is taken first and kept while waiting for tokens: whoever is behind needs both, and
+///   so nobody loses by it. To a law that adapts the number of places, one that is kept so is not in use, and how such a wait ends says nothing.
 /// - An open breaker refuses at once. One that opens meanwhile refuses whoever has waited; the tokens go to the next, as if they had never been taken.
 /// - A cost that can never pass, and a flow that is closed, are told at once and by the limiter, whatever else there is to wait for.
 /// - Of those who wait a change of the limit, and every end of a call, wakes whom it concerns.
@@ -52,6 +53,11 @@ pub type QueuedFlowPermit<'f, R, M, O = ()> = FlowPermit<'f, FlowLimiter<R, M, O
 /// [`FlowOptions::cancelled_as`] says, and its cost stays taken.
 ///
 /// One that is leaked, or never polled again, keeps what its turn gave it: its tokens are held, and its place in flight is in use, for as long as it exists.
+///
+/// # Costs
+///
+/// Where calls queue, no cost above 2^40 - 1 can pass, because so many tokens at most can be held. Where the limit adapts, its burst does too: a cost above what is left of it can
+/// not pass until it has recovered, and is refused as one that never fits; see [`AdaptiveOptions::least_burst`](sluicegate_core::AdaptiveOptions::least_burst).
 ///
 /// # Complexity
 ///
@@ -232,13 +238,7 @@ impl<R: Runtime, M: RawMutex, O: FlowEvents> QueuedFlow<R, M, O> {
         let mut has_waited = false;
         // Nobody waits for what can never be, nor for what an open breaker would refuse.
         self.parts.turn_away_at(now, cost)?;
-        let tokens = match deadline {
-            None => self.bucket().reserve(cost),
-            Some(deadline) => self.bucket().reserve_deadline(cost, deadline),
-        };
-        let tokens = noting(&mut has_waited, tokens).await;
-        let tokens = tokens.map_err(|denied| self.refuse(cost, FlowStage::Limiter, denied))?;
-        let place = match self.parts.in_flight() {
+        let mut place = match self.parts.in_flight() {
             None => None,
             Some(places) => {
                 let place = match deadline {
@@ -249,9 +249,22 @@ impl<R: Runtime, M: RawMutex, O: FlowEvents> QueuedFlow<R, M, O> {
                 Some(place.map_err(|denied| self.refuse(cost, FlowStage::Concurrency, denied))?)
             }
         };
+        // Until the call enters, the place is held and not used: dropped, it says nothing.
+        place.as_mut().into_iter().for_each(WaitedPermit::pause);
+        let tokens = match deadline {
+            None => self.bucket().reserve(cost),
+            Some(deadline) => self.bucket().reserve_deadline(cost, deadline),
+        };
+        let tokens = noting(&mut has_waited, tokens).await;
+        let tokens = tokens.map_err(|denied| self.refuse(cost, FlowStage::Limiter, denied))?;
+        place.as_mut().into_iter().for_each(WaitedPermit::resume);
         let entered = self.runtime().now();
-        let permit = self.parts.enter_with(entered, cost, place, |_| {
-            // It was held, so it is there. A breaker that refuses lets go of it.
+        let permit = self.parts.enter_with(entered, cost, place, |limiter| {
+            // Its turn may have come before the flow was closed, and it comes for it only now.
+            if limiter.bucket().is_closed() || limiter.bucket().limiter().limit() == Limit::DenyAll {
+                return Err(Denied::Closed);
+            }
+            // What was held is there. (Granted while there was no limit, nothing was.)
             let _ = tokens.settle_at(entered, cost);
             Ok(())
         })?;
@@ -366,10 +379,13 @@ impl<R: Runtime, M: RawMutex, O: FlowEvents> QueuedFlow<R, M, O> {
 
     /// Ends all waits, and refuses all calls that are to come, with [`Denied::Closed`]. Calls that were made go on.
     pub fn close(&self) {
+        // Also where a waker panics.
+        let _places = Finally(|| {
+            if let Some(places) = self.in_flight() {
+                places.close();
+            }
+        });
         self.bucket().close();
-        if let Some(places) = self.in_flight() {
-            places.close();
-        }
     }
 }
 

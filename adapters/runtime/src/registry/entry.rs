@@ -8,6 +8,7 @@ use sluicegate_core::{Adapted, AdaptivePolicy, Inheritance, Limit, Nanos, Quota,
 use super::flows::RegisteredFlow;
 use super::plan::FlowPlan;
 use super::stop::Stop;
+use crate::finally::Finally;
 use crate::flow::FlowEvents;
 use crate::runtime::Runtime;
 
@@ -23,8 +24,8 @@ struct Settings {
     plan: FlowPlan,
     /// As it has adapted.
     policy: Option<AdaptivePolicy>,
-    /// When a restart has filled the bucket last.
-    filled: Option<Nanos>,
+    /// When it has begun again last.
+    begun_again: Option<Nanos>,
     /// How often any of this was changed.
     version: u64,
 }
@@ -49,23 +50,18 @@ impl Settings {
         self.policy().map(|policy| (policy.allowed(), policy.quota()))
     }
 
-    /// What the bucket keeps in a restart at `now`. It is filled once in the time in which it fills itself, so that not even a task that panics each time
-    /// it evaluates lets more through than twice as much.
+    /// What the bucket keeps where it begins again at `now` as it was configured; `None` where it goes on as it is. It begins again once in the time in which its
+    /// bucket fills itself: not even a task that panics each time it evaluates lets more through than twice as much, or next to nothing.
     fn inheritance(&mut self, now: Nanos) -> Option<Inheritance> {
         let inheritance = self.plan.on_restart.inheritance()?;
-        if inheritance != Inheritance::Full {
-            return Some(inheritance);
+        if let (Some(begun), Limit::Quota(quota)) = (&mut self.begun_again, self.plan.flow.limit) {
+            // Where the clock went back, the wait begins anew.
+            *begun = now.min(*begun);
+            if now.saturating_duration_since(*begun) < quota.recovery_time() {
+                return None;
+            }
         }
-        let (Some(filled), Limit::Quota(quota)) = (&mut self.filled, self.plan.flow.limit) else {
-            self.filled = Some(now);
-            return Some(inheritance);
-        };
-        // Where the clock went back, the wait begins anew.
-        *filled = now.min(*filled);
-        if now.saturating_duration_since(*filled) < quota.recovery_time() {
-            return Some(Inheritance::Level);
-        }
-        *filled = now;
+        self.begun_again = Some(now);
         Some(inheritance)
     }
 }
@@ -73,7 +69,12 @@ impl Settings {
 impl<R: Runtime, M: RawMutex, O: FlowEvents> Entry<R, M, O> {
     pub(super) fn new(id: Arc<str>, flow: Arc<RegisteredFlow<R, M, O>>, plan: FlowPlan) -> Self {
         let policy = plan.adaptive.clone();
-        Self { id, flow, stop: Stop::new(), settings: Mutex::new(Settings { plan, policy, filled: None, version: 0 }) }
+        Self {
+            id,
+            flow,
+            stop: Stop::new(),
+            settings: Mutex::new(Settings { plan, policy, begun_again: None, version: 0 }),
+        }
     }
 
     /// Has the policy evaluated, and puts in force what comes of it.
@@ -101,7 +102,7 @@ impl<R: Runtime, M: RawMutex, O: FlowEvents> Entry<R, M, O> {
         self.put_in_force(inheritance);
     }
 
-    /// Begins again as it was configured last, and tells what is in force then if that is another quota.
+    /// Begins again as it was configured last, unless it has done so a short while ago, and tells what is in force then if that is another quota.
     pub(super) fn restart(&self) -> Option<(Adapted, Quota)> {
         let now = self.flow.runtime().now();
         let inheritance = self.change(|settings| {
@@ -125,8 +126,9 @@ impl<R: Runtime, M: RawMutex, O: FlowEvents> Entry<R, M, O> {
 
     /// Ends its task and all who wait; calls that were made go on.
     pub(super) fn end(&self) {
+        // Also where a waker panics.
+        let _flow = Finally(|| self.flow.close());
         self.stop.stop();
-        self.flow.close();
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Settings) -> T) -> T {

@@ -33,7 +33,8 @@ type Entries<R, M, O> = BTreeMap<Arc<str>, Arc<Entry<R, M, O>>>;
 ///
 /// - *A panic stays where it is.* What is measured, and what is told, is the caller's code, and may panic. Then that flow's task is started anew, alone, and its
 ///   flow begins again as it was configured last and as its [`OnRestart`](super::OnRestart) says. No other flow is touched, and calls through this one go on.
-///   A restart that panics is tried again at the time of the next evaluation, so nothing spins.
+///   A restart that panics is tried again at the time of the next evaluation, so nothing spins; an observer that panics when it is told of one is not told again. Alerts,
+///   and errors that the flow has counted itself, count also where measuring panics.
 /// - *Nothing stays behind.* A flow that is removed is closed: its task ends at once, who waits is told [`Denied::Closed`](sluicegate_core::Denied::Closed), calls
 ///   that were made go on. Dropping the registry removes all; where an observer panics that is told of it, those behind are not told, and end all the same.
 /// - *Nothing is told twice or forgotten.* What an alert has become is told once, also where the observer panics at the one before: then the others are told after

@@ -30,15 +30,17 @@ impl<F: FnMut(Nanos) -> Signals + Send + 'static> Measure for F {
     }
 }
 
-/// With how many tokens a flow begins again whose task has panicked.
+/// How a flow begins again whose task has panicked.
+///
+/// Once in the time in which its bucket would fill itself ([`recovery_time`](sluicegate_core::Quota::recovery_time)), and otherwise it goes on as with
+/// [`Restore`](Self::Restore). So a task that panics at each evaluation lets no more through than twice the quota, shuts nobody out, and leaves the breaker and the
+/// rules their say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnRestart {
-    /// With all of them, the base quota in force and the breaker closed: availability first. Once in the time in which the bucket would fill itself
-    /// ([`recovery_time`](sluicegate_core::Quota::recovery_time)) and else with what it holds, so that a task that panics at each evaluation lets no more through than
-    /// twice the quota.
+    /// With all tokens, the quota that was configured in force and the breaker closed: availability first.
     #[default]
     Full,
-    /// With none, the base quota in force and the breaker closed: nobody gets more than without the restart.
+    /// With none, the quota that was configured in force and the breaker closed: nobody gets more than without the restart.
     Empty,
     /// As if nothing had happened: tokens, breaker and quota stay as they are.
     Restore,

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use core::time::Duration;
 
 use lock_api::RawMutex;
-use sluicegate_core::{AlertChanges, Alerts, Nanos};
+use sluicegate_core::{AlertChanges, Alerts, Nanos, Signals};
 
 use super::entry::Entry;
 use super::observer::RegistryObserver;
@@ -32,6 +32,8 @@ where
     alerts: Option<Alerts>,
     /// What has become of alerts and was not told yet, and when.
     untold: Option<(Nanos, AlertChanges)>,
+    /// Errors that the flow has counted itself, and that no rule went by yet.
+    errors: u64,
     every: Duration,
     /// Whether code runs that may panic, and which.
     turn: Turn,
@@ -43,6 +45,8 @@ enum Turn {
     Asleep,
     Evaluating,
     Restarting,
+    /// It has begun again, and tells so.
+    Telling,
 }
 
 /// How a task begins.
@@ -53,6 +57,8 @@ enum Begin {
     Restart,
     /// After a panic in a restart: it takes its time.
     RestartLater,
+    /// After a panic of one who was told of a restart: it goes on.
+    GoOn,
 }
 
 impl<R, M, O, E> Supervisor<R, M, O, E>
@@ -69,8 +75,16 @@ where
         alerts: Option<Alerts>,
         every: Duration,
     ) {
-        let supervisor =
-            Self { entry, observer, measure: Some(measure), alerts, untold: None, every, turn: Turn::Asleep };
+        let supervisor = Self {
+            entry,
+            observer,
+            measure: Some(measure),
+            alerts,
+            untold: None,
+            errors: 0,
+            every,
+            turn: Turn::Asleep,
+        };
         supervisor.spawn(Begin::First);
     }
 
@@ -83,15 +97,8 @@ where
         if begin == Begin::RestartLater && !self.sleep().await {
             return;
         }
-        if begin != Begin::First {
-            self.turn = Turn::Restarting;
-            let adapted = self.entry.restart();
-            let now = self.entry.flow.runtime().now();
-            if let Some((adapted, quota)) = adapted {
-                self.observer.adapted(&self.entry.id, now, &adapted, quota);
-            }
-            self.observer.restarted(&self.entry.id, now, self.entry.plan().on_restart);
-            self.turn = Turn::Asleep;
+        if matches!(begin, Begin::Restart | Begin::RestartLater) {
+            self.restart();
         }
         while self.sleep().await {
             self.turn = Turn::Evaluating;
@@ -107,22 +114,43 @@ where
         self.entry.stop.goes_on_after(sleep).await
     }
 
-    fn evaluate(&mut self) {
-        // Should a panic have left something.
-        self.tell_alerts();
-        let Some(measure) = &mut self.measure else { return };
-        let flow = &self.entry.flow;
-        let now = flow.runtime().now();
-        let mut signals = measure.measure(now);
-        // What it has counted counts once, also where measuring panics: then it does at the next turn.
-        signals.errors = signals.errors.saturating_add(flow.take_overloaded());
-        if let Some((adapted, quota)) = self.entry.adapt(|policy| policy.evaluate(now, &signals)) {
+    fn restart(&mut self) {
+        self.turn = Turn::Restarting;
+        let adapted = self.entry.restart();
+        self.turn = Turn::Telling;
+        let now = self.entry.flow.runtime().now();
+        if let Some((adapted, quota)) = adapted {
             self.observer.adapted(&self.entry.id, now, &adapted, quota);
         }
+        self.observer.restarted(&self.entry.id, now, self.entry.plan().on_restart);
+        if self.errors > 0 {
+            // Nobody could go by them, because measuring panicked.
+            self.adapt(now, Signals::default());
+        }
+        self.turn = Turn::Asleep;
+    }
+
+    /// What the flow itself knows comes first: it counts also where measuring panics.
+    fn evaluate(&mut self) {
+        self.tell_alerts();
+        let flow = &self.entry.flow;
+        let now = flow.runtime().now();
         if let (Some(alerts), Some(counters)) = (&mut self.alerts, flow.observer().counters()) {
             let changes = alerts.evaluate(now, &counters.snapshot(), flow.bucket().limiter().inspect_at(now));
             self.untold = Some((now, changes));
             self.tell_alerts();
+        }
+        self.errors = self.errors.saturating_add(self.entry.flow.take_overloaded());
+        let Some(measure) = &mut self.measure else { return };
+        let signals = measure.measure(now);
+        self.adapt(now, signals);
+    }
+
+    /// Goes by these signals, and by the errors that the flow has counted itself.
+    fn adapt(&mut self, now: Nanos, mut signals: Signals) {
+        signals.errors = signals.errors.saturating_add(core::mem::take(&mut self.errors));
+        if let Some((adapted, quota)) = self.entry.adapt(|policy| policy.evaluate(now, &signals)) {
+            self.observer.adapted(&self.entry.id, now, &adapted, quota);
         }
     }
 
@@ -149,6 +177,7 @@ where
             Turn::Asleep => return,
             Turn::Evaluating => Begin::Restart,
             Turn::Restarting => Begin::RestartLater,
+            Turn::Telling => Begin::GoOn,
         };
         if self.entry.stop.is_stopped() {
             return;
@@ -159,6 +188,7 @@ where
             measure: self.measure.take(),
             alerts: self.alerts.take(),
             untold: self.untold.take(),
+            errors: self.errors,
             every: self.every,
             turn: Turn::Asleep,
         };
