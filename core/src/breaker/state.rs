@@ -22,8 +22,9 @@ use crate::{Denied, Nanos, Outcome};
 ///
 /// # A clock that misbehaves
 ///
-/// A step back never shuts anybody out for longer than the cool-down from then on, and a leap ahead ends it early. Results at earlier
-/// readings count as those of the newest part of the window, and begin a new window where they are a whole one behind. Nothing panics or wraps.
+/// A reading that is late, by up to a cool-down before the trip, or by up to the patience before a probe passed, counts as of that moment: callers who race, or who took their
+/// reading some time ago, neither end a cool-down nor let one probe too many pass. One that is earlier still means that the clock went back, and both begin anew; so no
+/// step shuts anybody out for longer than two cool-downs from then on. A leap ahead ends a cool-down early. Results at earlier readings count as those of the newest part of the window, and begin a new window where they are a whole one behind. Nothing panics or wraps.
 ///
 /// ```
 /// use core::time::Duration;
@@ -252,8 +253,11 @@ impl BreakerState {
             Phase::Closed => Ok(Entry::AsItIs),
             Phase::Open { until } => match until.saturating_duration_since(now) {
                 Duration::ZERO => Ok(Entry::Anew),
-                // Longer only where the clock went back: then from now on.
-                left => Err(Denied::CircuitOpen { retry_after: Some(left.min(self.policy.cool_down(self.trips))) }),
+                left => {
+                    let cool_down = self.policy.cool_down(self.trips);
+                    let retry_after = if left > most_late(cool_down) { cool_down } else { left };
+                    Err(Denied::CircuitOpen { retry_after: Some(retry_after) })
+                }
             },
             Phase::HalfOpen { since, passed, succeeded }
                 if passed > succeeded && now.saturating_duration_since(since) >= self.policy.patience() =>
@@ -265,13 +269,15 @@ impl BreakerState {
         }
     }
 
-    /// Has what lies further ahead than it could begin anew at `now`, because it is the clock that went back.
+    /// Has what lies further ahead than a late reading explains begin anew at `now`, because it is the clock that went back.
     pub(super) fn follow(&mut self, now: Nanos) {
-        let cool_down = self.policy.cool_down(self.trips);
+        let (cool_down, patience) = (self.policy.cool_down(self.trips), self.policy.patience());
         match &mut self.phase {
-            Phase::Closed => {}
-            Phase::Open { until } => *until = now.saturating_add(cool_down).min(*until),
-            Phase::HalfOpen { since, .. } => *since = now.min(*since),
+            Phase::Open { until } if until.saturating_duration_since(now) > most_late(cool_down) => {
+                *until = now.saturating_add(cool_down);
+            }
+            Phase::HalfOpen { since, .. } if since.saturating_duration_since(now) > patience => *since = now,
+            Phase::Closed | Phase::Open { .. } | Phase::HalfOpen { .. } => {}
         }
     }
 
@@ -280,6 +286,11 @@ impl BreakerState {
         self.in_a_row = if is_over { 1 } else { self.in_a_row.saturating_add(1) };
         self.last_failure = now;
     }
+}
+
+/// How long before the end of a cool-down a reading may be that is only late: as long before the trip as the cool-down takes after it.
+const fn most_late(cool_down: Duration) -> Duration {
+    cool_down.saturating_mul(2)
 }
 
 /// A call that passed, until it is settled or forgotten.
