@@ -141,7 +141,7 @@ impl<L, C, B, P, O> Flow<L, C, B, P, O> {
     }
 
     /// How many calls have ended as [`CallOutcome::Overloaded`] since this was last called: what an
-    /// [`AdaptivePolicy`](crate::AdaptivePolicy) wants to know.
+    /// [`AdaptivePolicy`](crate::AdaptivePolicy) wants to know. Whoever calls it takes them from who does so otherwise.
     pub fn take_overloaded(&self) -> u64 {
         // Relaxed: a count orders nothing.
         self.overloaded.swap(0, Ordering::Relaxed)
@@ -237,17 +237,13 @@ impl<L: Limiter, C: Clock, B: CallBreaker, P: CallLimit, O: FlowObserver> Flow<L
     /// # Errors
     /// [`FlowRefusal`] names the part that refuses, and why.
     pub fn turn_away_at(&self, now: Nanos, cost: u64) -> Result<(), FlowRefusal> {
-        let refusal = match self.limiter.peek_at(now, cost) {
-            Err(denied) if denied.is_final() => {
-                self.limiter.tell(now, cost, &Err(denied));
-                FlowRefusal { stage: FlowStage::Limiter, denied }
-            }
-            // Who is refused is told of by the breaker; one whom it lets pass after all leaves no trace.
-            _ => match self.breaker.peek_at(now).or_else(|_| self.breaker.pass_at(now).map(drop)) {
-                Ok(()) => return Ok(()),
-                Err(denied) => FlowRefusal { stage: FlowStage::Breaker, denied },
-            },
+        let (stage, denied) = match (self.limiter.peek_at(now, cost), self.breaker.peek_at(now)) {
+            (Err(denied), _) if denied.is_final() => (FlowStage::Limiter, denied),
+            (_, Err(denied)) => (FlowStage::Breaker, denied),
+            (_, Ok(())) => return Ok(()),
         };
+        let refusal = FlowRefusal { stage, denied };
+        self.tell(now, cost, &refusal);
         self.observer.call_refused(now, cost, &refusal);
         Err(refusal)
     }
@@ -262,6 +258,15 @@ impl<L: Limiter, C: Clock, B: CallBreaker, P: CallLimit, O: FlowObserver> Flow<L
         self.breaker.peek_at(now).map_err(refused(FlowStage::Breaker))
     }
 
+    /// Has the part that is named tell of a refusal that it did not decide on itself.
+    fn tell(&self, now: Nanos, cost: u64, refusal: &FlowRefusal) {
+        match refusal.stage {
+            FlowStage::Limiter => self.limiter.tell(now, cost, &Err(refusal.denied)),
+            FlowStage::Breaker => self.breaker.tell(now, &refusal.denied),
+            FlowStage::Concurrency => {}
+        }
+    }
+
     /// Names who refuses first, and tells the observer.
     #[cold]
     fn refuse(&self, now: Nanos, cost: u64, refusal: FlowRefusal) -> FlowRefusal {
@@ -271,8 +276,8 @@ impl<L: Limiter, C: Clock, B: CallBreaker, P: CallLimit, O: FlowObserver> Flow<L
                 self.peek_at(now, cost).err().filter(|earlier| earlier.stage < refusal.stage)
             }
         };
-        if let Some(FlowRefusal { stage: FlowStage::Limiter, denied }) = earlier {
-            self.limiter.tell(now, cost, &Err(denied));
+        if let Some(earlier) = &earlier {
+            self.tell(now, cost, earlier);
         }
         let first = earlier.unwrap_or(refusal);
         self.observer.call_refused(now, cost, &first);

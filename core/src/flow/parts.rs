@@ -34,6 +34,12 @@ pub trait CallBreaker {
     /// As `pass_at`.
     fn peek_at(&self, now: Nanos) -> Result<(), Denied>;
 
+    /// Tells who watches it of a call that it has refused at `now`, by what [`peek_at`](Self::peek_at) answered.
+    #[inline]
+    fn tell(&self, now: Nanos, denied: &Denied) {
+        let _ = (now, denied);
+    }
+
     /// Counts how a call ended, at `now`.
     fn settle_at(passed: Self::Passed<'_>, now: Nanos, outcome: CallOutcome);
 }
@@ -103,6 +109,10 @@ impl<R: lock_api::RawMutex, C, O: BreakerObserver> CallBreaker for CircuitBreake
         CircuitBreaker::peek_at(self, now)
     }
 
+    fn tell(&self, now: Nanos, denied: &Denied) {
+        self.observer().refused(now, denied);
+    }
+
     #[inline]
     fn settle_at(passed: Self::Passed<'_>, now: Nanos, outcome: CallOutcome) {
         passed.settle_at(now, outcome);
@@ -127,6 +137,12 @@ impl<B: CallBreaker> CallBreaker for Option<B> {
 
     fn peek_at(&self, now: Nanos) -> Result<(), Denied> {
         self.as_ref().map_or(Ok(()), |breaker| breaker.peek_at(now))
+    }
+
+    fn tell(&self, now: Nanos, denied: &Denied) {
+        if let Some(breaker) = self {
+            breaker.tell(now, denied);
+        }
     }
 
     #[inline]

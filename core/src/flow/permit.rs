@@ -90,9 +90,9 @@ where
     #[inline]
     fn end(&mut self, now: Nanos, outcome: CallOutcome, of_place: Outcome) {
         let Some((passed, in_flight)) = self.parts.take() else { return };
-        // The place first, whatever an observer does: both are given back by their drops too.
-        P::release(in_flight, of_place);
+        // The breaker first, so that whoever has waited for the place finds it open if this was one failure too many. The place is given back whatever its observer does.
         B::settle_at(passed, now, outcome);
+        P::release(in_flight, of_place);
         if let CallOutcome::Overloaded = outcome {
             self.flow.count_overloaded();
         }

@@ -364,7 +364,8 @@ impl<R: Runtime, M: RawMutex, O: FlowEvents> QueuedFlow<R, M, O> {
         self.parts.observer()
     }
 
-    /// How many calls have ended as [`CallOutcome::Overloaded`] since this was last called.
+    /// How many calls have ended as [`CallOutcome::Overloaded`] since this was last called. Of a flow of a [registry](crate::FlowRegistry) that adapts, leave
+    /// them to the registry, which goes by them.
     pub fn take_overloaded(&self) -> u64 {
         self.parts.take_overloaded()
     }
