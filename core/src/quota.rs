@@ -55,9 +55,9 @@ impl Quota {
         Self::checked(rate, burst, 0)
     }
 
-    /// So many millionths of it: of the rate exactly, unless that takes numbers beyond 64 bits, and of the capacity rounded down, but at least 1.
-    /// The debt stays. A million is this quota itself, and 0 counts as 1.
-    pub(crate) fn scaled(self, parts_per_million: u32) -> Self {
+    /// So many millionths of it: of the rate exactly, unless that takes numbers beyond 64 bits, and of the capacity rounded down, but at least `least_capacity`,
+    /// or 1. The debt stays. A million is this quota itself, and 0 counts as 1.
+    pub(crate) fn scaled(self, parts_per_million: u32, least_capacity: u64) -> Self {
         const ALL: u64 = 1_000_000;
         if u64::from(parts_per_million) >= ALL {
             return self;
@@ -78,7 +78,8 @@ impl Quota {
         let (tokens, period) = into_words(u128::from(tokens) * more, period);
         let rate = Rate::from_words(tokens, period);
         // Less of everything than this quota has, which can be counted.
-        let scaled = rate.and_then(|rate| Self::checked(rate, capacity.max(1), self.debt).ok());
+        let scaled = rate
+            .and_then(|rate| Self::checked(rate, capacity.max(least_capacity).clamp(1, self.capacity), self.debt).ok());
         scaled.unwrap_or(self)
     }
 

@@ -102,6 +102,15 @@ fn c12_an_account_outlives_a_clock_that_leaps_and_steps_back() {
     assert_eq!(own.left(hour(30)), left(100, 24), "and the next one begins as ever");
     assert_eq!(own.left(hour(5)), left(100, 1));
 
+    // A late reading at the turn of a period begins neither of the two anew.
+    let (late, after) = (Nanos::new(hour(30).as_u64() - 1), Nanos::new(hour(30).as_u64() + 1));
+    for _ in 0..50 {
+        own.spend(after, 1);
+        own.spend(late, 1);
+    }
+    assert_eq!(own.left(after).map(|left| left.tokens), Some(0));
+    assert_eq!(own.left(hour(54)), left(100, 24));
+
     let mut providers = QuotaAccount::unknown();
     providers.report(hour(1_000), QuotaLeft::new(50, Duration::from_secs(7_200)));
     assert_eq!(providers.left(hour(2)), left(50, 2));
@@ -134,6 +143,9 @@ fn c12_what_is_left_of_a_day_is_spread_over_what_is_left_of_it() {
     assert_eq!(pace.evaluate(base, Some(QuotaLeft::new(50, second))), ALL);
     assert_eq!(pace.evaluate(base, Some(QuotaLeft::new(0, Duration::ZERO))), ALL);
     assert_eq!(pace.evaluate(base, Some(QuotaLeft::new(u64::MAX, Duration::from_secs(u64::MAX)))), 1_000_000 / 10);
+    let (slowest, absurd) =
+        (Quota::new(sluicegate_core::Rate::new(1 << 30, second * 946_080_000).unwrap()), Duration::MAX);
+    assert_eq!(pace.evaluate(slowest.unwrap(), Some(QuotaLeft::new(u64::MAX, absurd))), 881_105);
     assert_eq!(pace.evaluate(quota!("1/30d"), Some(QuotaLeft::new(1, second * 86_400 * 60))), 500_000);
 }
 
@@ -153,13 +165,13 @@ fn c12_what_a_provider_says_paces_downwards_until_its_time_is_over() {
     account.spend(at(1), 60);
     assert_eq!(
         evaluate(at(2), &mut account),
-        Some(policy_share(base, 10_000)),
-        "the floor, so that it learns of the reset"
+        Some(policy_share(base, 1)),
+        "nothing is left, whatever the floor, and when there is something again is known"
     );
     // Retry-After: 20.
     account.report(at(3), QuotaLeft::new(0, Duration::from_secs(20)));
     assert_eq!(evaluate(at(4), &mut account), None);
-    assert_eq!(evaluate(at(7), &mut account), Some(policy_share(base, 110_000)), "its time is over");
+    assert_eq!(evaluate(at(7), &mut account), Some(policy_share(base, 100_001)), "its time is over");
     let back: Vec<_> = (8..17).map(|turn| evaluate(at(turn), &mut account)).collect();
     assert_eq!(back[8], Some(base));
 }
@@ -203,12 +215,63 @@ fn c08_what_adapts_is_put_in_force_without_a_token_made_or_lost() {
     assert_eq!(bucket.inspect().level, 45);
 }
 
+/// An average that comes ever closer to a threshold gets there: at a load of exactly `low` all comes back, and at exactly `high` the least is cut.
+#[test]
+fn c10_a_load_that_stays_at_a_threshold_reaches_it() {
+    let mut rule = LoadRule::new();
+    assert_eq!(rule.evaluate(Some(Load::percent(100))), 500_000);
+    assert!((0..100).any(|_| rule.evaluate(Some(Load::percent(50))) == ALL), "{:?}", rule.average());
+    assert!((0..100).any(|_| rule.evaluate(Some(Load::percent(80))) == 750_000), "{:?}", rule.average());
+}
+
+/// With the default options, at full demand, evaluated every 5 s for a day: what passes is what there is, and what no evaluation has seen.
+#[test]
+fn c12_a_days_quota_lasts_the_day() {
+    let (day, tokens) = (Duration::from_secs(86_400), 10_000);
+    let base = quota!("100/1s");
+    let mut policy = AdaptiveOptions::new(base).pace(PaceRule::new()).build().unwrap();
+    let bucket = AdjustableBucket::with_clock(base, ManualClock::new());
+    let mut account = QuotaAccount::every(day, tokens, Nanos::ZERO);
+    let mut passed = 0;
+    for half_second in 0..2 * 86_400 - 1 {
+        let now = Nanos::from_millis(500 * half_second);
+        bucket.clock().set(now);
+        while bucket.try_acquire(1).is_ok() {
+            passed += 1;
+            account.spend(now, 1);
+        }
+        if half_second % 10 == 9 {
+            let left = account.left(now).unwrap();
+            if let Some(quota) = policy.evaluate(now, &Signals::default().with_quota_left(left)) {
+                bucket.adjust(quota, Inheritance::Level);
+            }
+        }
+    }
+    assert!((9_900..=10_010).contains(&passed), "{passed} of {tokens}");
+}
+
+/// Calls of six tokens go on while the rate is cut, where the options say so.
+#[test]
+fn c11_a_cut_leaves_the_burst_that_the_largest_cost_needs() {
+    let base = quota!("100/1s burst 10");
+    for (least, expected) in [(0, 1), (1, 1), (6, 6), (10, 10), (99, 10)] {
+        let options = AdaptiveOptions::new(base).errors(ErrorRule::new()).most_fall(Share::ALL);
+        let mut policy = options.least_burst(least).build().unwrap();
+        (0..3).for_each(|turn| _ = policy.evaluate(at(turn), &Signals::default().with_errors(1)));
+        assert_eq!(
+            policy.quota(),
+            Quota::with_burst(sluicegate_core::Rate::new(10, Duration::from_secs(1)).unwrap(), expected).unwrap()
+        );
+    }
+}
+
 #[test]
 fn what_cannot_be_a_policy_says_why() {
     let options = AdaptiveOptions::new(quota!("1/1s"));
     assert_eq!(options.build().unwrap_err(), AdaptiveOptionsError::NoRule);
-    let all_the_time = options.pace(PaceRule::new()).every(Duration::ZERO).build().unwrap_err();
-    assert_eq!(all_the_time.to_string(), "evaluations 0 s apart: it has to be longer");
+    let all_the_time = options.pace(PaceRule::new()).every(Duration::from_micros(999)).build().unwrap_err();
+    assert_eq!(all_the_time.to_string(), "evaluations 999µs apart: it has to be 1 ms or longer");
+    assert!(options.pace(PaceRule::new()).every(Duration::from_millis(1)).build().is_ok());
 }
 
 fn fraction(numerator: impl Into<BigInt>, denominator: impl Into<BigInt>) -> BigRational {
@@ -273,10 +336,11 @@ proptest! {
             let allowed = policy.allowed();
             let share = allowed.share;
             prop_assert!(share <= before + rise * 10_000 && share + fall * 10_000 >= before);
-            prop_assert!(share >= (floor * 10_000).min(before));
+            prop_assert!(share >= (floor * 10_000).min(before).min(allowed.pace.max(1)));
             prop_assert_eq!(changed.is_some(), share != before);
             // It goes towards what the strictest rule says, and not beyond.
-            let target = allowed.cpu.min(allowed.memory).min(allowed.errors).min(allowed.pace).max(floor * 10_000);
+            let asked = allowed.cpu.min(allowed.memory).min(allowed.errors).max(floor * 10_000);
+            let target = asked.min(allowed.pace).max(1);
             prop_assert!((before.min(target)..=before.max(target)).contains(&share));
             let quota = policy.quota();
             prop_assert!(quota.capacity() >= 1 && quota.capacity() <= base.capacity());
@@ -318,8 +382,8 @@ proptest! {
                 end = end.min(u64::MAX.into());
                 spent = 0;
             }
-            // A step back: the period that the reading is in, with what was spent.
-            while end > u128::from(now) + u128::from(period) {
+            // A step back, and not only a late reading: the period that the reading is in, with what was spent.
+            if end > u128::from(now) + 2 * u128::from(period) {
                 end -= (end - u128::from(now) - 1) / u128::from(period) * u128::from(period);
             }
             account.spend(Nanos::new(now), cost);

@@ -147,10 +147,13 @@ proptest! {
             let (by_cpu, close_cpu) = cpu.step(point.cpu);
             let (by_memory, close_memory) = memory.step(point.memory);
             let rules = [by_cpu, by_memory, errors.step(now, point.errors), pace(base, point.left)];
-            let target = rules.iter().min().unwrap().clone().max(percent(floor));
+            let [by_cpu, by_memory, by_errors, by_pace] = &rules;
+            let asked = by_cpu.min(by_memory).min(by_errors).clone().max(percent(floor));
+            let target = asked.min(by_pace.clone()).max(fraction(1, ALL));
             let change = if target > expected { &target - &expected } else { &expected - &target };
-            let is_change = target == percent(100) || change >= percent(least_change);
-            let close = close_cpu || close_memory || is_close(&change, &percent(least_change));
+            let least = percent(least_change).min(&expected / fraction(16, 1));
+            let is_change = target == percent(100) || change >= least;
+            let close = close_cpu || close_memory || is_close(&change, &least);
             if is_change {
                 let (down, up) = (&expected - percent(fall), &expected + percent(rise));
                 expected = target.max(down).min(up);

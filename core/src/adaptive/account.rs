@@ -13,8 +13,9 @@ use crate::Nanos;
 ///
 /// # A clock that misbehaves
 ///
-/// A leap over several periods begins the one that it leads into. After a step back by more than is left the period that the reading is in ends when it would have
-/// anyway, and what was said of a provider's quota lasts for as long as was said, from then on. No step gives anything back before the end of a period.
+/// A leap over several periods begins the one that it leads into. A reading that is late, by less than a period before the one under way or than what was said before it was
+/// said, counts as of its begin: callers who race at the turn of a period have one of them, not two. One that is earlier still means that the clock went back: the period that
+/// it is in ends when it would have anyway, with what is left now, and what was said of a provider's quota lasts for as long as was said, from then on.
 ///
 /// ```
 /// use core::time::Duration;
@@ -78,7 +79,7 @@ impl QuotaAccount {
     fn follow(&mut self, now: Nanos) {
         let Some((until, longest)) = self.until else { return };
         let left = until.saturating_duration_since(now);
-        if !left.is_zero() && left <= longest {
+        if !left.is_zero() && left <= longest.saturating_mul(2) {
             return;
         }
         self.until = match self.renewal {

@@ -100,10 +100,9 @@ impl LoadRule {
         Self { weight, ..self }
     }
 
-    /// The average, once something was measured.
+    /// The average, rounded to a millionth, once something was measured: it is what the thresholds are compared with.
     pub fn average(&self) -> Option<Load> {
-        // A load in SCALE parts, so that it fits.
-        self.average.map(|average| Load((average / SCALE) as u32))
+        self.average.map(|average| Load(millionths(average)))
     }
 
     /// Goes by what was measured, and tells how many millionths of the base are allowed.
@@ -116,12 +115,14 @@ impl LoadRule {
             Some(average) => average - self.weight.of(average - measured),
         };
         self.average = Some(average);
-        let low = u64::from(self.low.as_parts_per_million()) * SCALE;
-        let high = (u64::from(self.high.as_parts_per_million()) * SCALE).max(low + 1);
-        if average <= low {
+        let (low, high) = (self.low.as_parts_per_million(), self.high.as_parts_per_million());
+        let high = high.max(low.saturating_add(1));
+        // To a millionth: an average comes ever closer to a load that stays, and never gets there.
+        let rounded = millionths(average);
+        if rounded <= low {
             self.allowed = recovered(self.allowed, self.recovery);
-        } else if average >= high {
-            self.allowed = self.allowed.min(ALL - self.cut_at(average, high));
+        } else if rounded >= high {
+            self.allowed = self.allowed.min(ALL - self.cut_at(average, u64::from(high) * SCALE));
         }
         self.allowed
     }
@@ -129,7 +130,7 @@ impl LoadRule {
     /// The millionths that are cut at an average of `high` or more.
     fn cut_at(&self, average: u64, high: u64) -> u32 {
         let (least, most) = (self.least_cut.as_parts_per_million(), self.most_cut.as_parts_per_million());
-        let (above, range) = (average - high, u64::from(ALL) * SCALE - high);
+        let (above, range) = (average.saturating_sub(high), (u64::from(ALL) * SCALE).saturating_sub(high));
         let more = (u128::from(most - least) * u128::from(above)).checked_div(range.into());
         // No more than `most - least`; at a `high` of all, the average is all and so is the cut.
         more.map_or(most, |more| least + more as u32)
@@ -140,6 +141,11 @@ impl Default for LoadRule {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// An average, rounded to a millionth. It is a load in SCALE parts, so that it fits.
+const fn millionths(average: u64) -> u32 {
+    ((average + SCALE / 2) / SCALE) as u32
 }
 
 /// The average is kept in so many parts of a millionth, so that small steps are not lost.

@@ -3,6 +3,8 @@
 use core::time::Duration;
 
 use super::ALL;
+#[cfg(doc)]
+use super::AdaptiveOptions;
 use crate::Quota;
 
 /// What is left of a quota of a day or a month, or of a provider's: as it was counted, or as its answers say (`RateLimit`, `Retry-After`).
@@ -23,8 +25,14 @@ impl QuotaLeft {
 
 /// Spreads what is left of a quota over what is left of its period, aimed anew at each evaluation.
 ///
-/// Where more is left than the base would use, the base is allowed, and no more. What a bucket holds still counts as left, so at full demand up to a burst of the
-/// limit in force may be missing in the last moments of a period.
+/// Where more is left than the base would use, the base is allowed, and no more.
+///
+/// # How well it lasts
+///
+/// The [floor](AdaptiveOptions::floor) of a policy does not lift what this rule allows: where nothing is left, next to nothing is allowed, a millionth of the base. Three
+/// things are not spread: what passes before the first evaluations, because a policy falls by [`most_fall`](AdaptiveOptions::most_fall) at a time; up to a burst of the limit in
+/// force, because what a bucket holds still counts as left; and a [least change](AdaptiveOptions::least_change) that is let be. So at full demand a quota may be used up
+/// somewhat before its time is over. Where not one token may be too many, make the quota itself a level of a [`Hierarchy`](crate::Hierarchy); this rule is for spreading it.
 ///
 /// ```
 /// use core::time::Duration;
@@ -51,13 +59,10 @@ impl PaceRule {
         if until_reset == 0 {
             return ALL;
         }
-        // left / until_reset, of tokens / period.
+        // left / until_reset, of tokens / period, in millionths. A time is less than 2^94 ns, so only the whole part can be too much, and is far beyond all then.
         let in_a_period = u128::from(tokens) * u128::from(rate.period_nanos());
-        let share = match in_a_period.checked_mul(all) {
-            Some(parts) => parts / until_reset / u128::from(rate.tokens()),
-            // More than 2^108, of which rounding at once loses nothing that counts.
-            None => (in_a_period / until_reset / u128::from(rate.tokens())).saturating_mul(all),
-        };
+        let (whole, rest) = (in_a_period / until_reset, in_a_period % until_reset);
+        let share = whole.saturating_mul(all).saturating_add(rest * all / until_reset) / u128::from(rate.tokens());
         share.min(all) as u32
     }
 }

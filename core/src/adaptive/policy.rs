@@ -16,7 +16,7 @@ use crate::{Nanos, Quota, Share};
 ///
 /// - The strictest rule wins; what each allows is a share of the base quota.
 /// - From one evaluation to the next the share falls by no more than [`most_fall`](AdaptiveOptions::most_fall) and rises by no more than
-///   [`most_rise`](AdaptiveOptions::most_rise). It is never below the [`floor`](AdaptiveOptions::floor).
+///   [`most_rise`](AdaptiveOptions::most_rise). It is never below the [`floor`](AdaptiveOptions::floor), unless less is left of a quota; then it is a millionth at least.
 /// - A target less than [`least_change`](AdaptiveOptions::least_change) away is let be, except for the base itself: every recovery ends at
 ///   exactly the base.
 /// - All of it is computed in whole numbers: the same measurements give the same quotas on every machine.
@@ -69,9 +69,11 @@ impl AdaptivePolicy {
         let memory = by_load(&mut options.memory, signals.memory);
         let errors = options.errors.as_mut().map_or(ALL, |rule| rule.evaluate(now, signals.errors));
         let pace = options.pace.as_ref().map_or(ALL, |rule| rule.evaluate(options.base, signals.quota_left));
-        let target = cpu.min(memory).min(errors).min(pace).max(options.floor.as_parts_per_million());
+        // What adapts to load has to go on asking, to learn that it may ask more. What is left of a quota is known without asking.
+        let target = cpu.min(memory).min(errors).max(options.floor.as_parts_per_million()).min(pace).max(LEAST);
         let before = self.share;
-        if target == ALL || target.abs_diff(before) >= options.least_change.as_parts_per_million() {
+        let least_change = options.least_change.as_parts_per_million().min(before / FINE);
+        if target == ALL || target.abs_diff(before) >= least_change.max(1) {
             self.share = target.clamp(
                 before.saturating_sub(options.most_fall.as_parts_per_million()),
                 before.saturating_add(options.most_rise.as_parts_per_million()),
@@ -83,7 +85,7 @@ impl AdaptivePolicy {
 
     /// The quota that should be in force.
     pub fn quota(&self) -> Quota {
-        self.options.base.scaled(self.share)
+        self.options.base.scaled(self.share, self.options.least_burst)
     }
 
     /// Goes on with the same share of another base. The quota in force is [`quota`](Self::quota) then.
@@ -156,7 +158,8 @@ impl Signals {
 /// | [`errors`](Self::errors) | a rule for answers that say that it is too much | none |
 /// | [`pace`](Self::pace) | a rule for what is left of a quota | none |
 /// | [`every`](Self::every) | how far apart evaluations are | 5 s |
-/// | [`floor`](Self::floor) | the least share of the base, whatever the rules say | 1 % |
+/// | [`floor`](Self::floor) | the least share of the base, whatever the rules say but for `pace` | 1 % |
+/// | [`least_burst`](Self::least_burst) | the least capacity, whatever the share | 1 token |
 /// | [`most_fall`](Self::most_fall) | by how much of the base the share falls at a time | 50 % |
 /// | [`most_rise`](Self::most_rise) | by how much of the base it rises at a time | 10 % |
 /// | [`least_change`](Self::least_change) | smaller changes are let be, but for the last to the base | 1 % |
@@ -173,6 +176,7 @@ pub struct AdaptiveOptions {
     most_fall: Share,
     most_rise: Share,
     least_change: Share,
+    least_burst: u64,
 }
 
 impl AdaptiveOptions {
@@ -189,6 +193,7 @@ impl AdaptiveOptions {
             most_fall: Share::known_percent(50),
             most_rise: Share::known_percent(10),
             least_change: Share::known_percent(1),
+            least_burst: 1,
         }
     }
 
@@ -212,12 +217,13 @@ impl AdaptiveOptions {
         Self { pace: Some(rule), ..self }
     }
 
-    /// How far apart evaluations are meant to be.
+    /// How far apart evaluations are meant to be: 1 ms or more.
     pub const fn every(self, every: Duration) -> Self {
         Self { every, ..self }
     }
 
-    /// The least share of the base, whatever the rules say: what adapts has to go on asking to learn that it may ask more.
+    /// The least share of the base, whatever the rules for loads and errors say: what adapts has to go on asking to learn that it may ask more. What is left of a
+    /// quota is known without asking, so [`pace`](Self::pace) goes below it.
     pub const fn floor(self, floor: Share) -> Self {
         Self { floor, ..self }
     }
@@ -232,7 +238,22 @@ impl AdaptiveOptions {
         Self { most_rise: rise, ..self }
     }
 
-    /// A smaller change than this share of the base is let be, but for the last to the base.
+    /// The least capacity that the quota has, whatever the share, unless the base has less. Where it adapts, so does its burst, and a cost above that is refused as one that
+    /// never fits until it has recovered: so this should be the largest cost. At least 1.
+    ///
+    /// ```
+    /// use sluicegate_core::{AdaptiveOptions, ErrorRule, Nanos, Signals, quota};
+    ///
+    /// let options = AdaptiveOptions::new(quota!("100/1s burst 10")).errors(ErrorRule::new());
+    /// let mut policy = options.least_burst(6).build()?;
+    /// assert_eq!(policy.evaluate(Nanos::ZERO, &Signals::default().with_errors(1)), Some(quota!("50/1s burst 6")));
+    /// # Ok::<(), sluicegate_core::AdaptiveOptionsError>(())
+    /// ```
+    pub const fn least_burst(self, tokens: u64) -> Self {
+        Self { least_burst: tokens, ..self }
+    }
+
+    /// A smaller change than this share of the base is let be, or than a sixteenth of what is in force if that is less; but for the last to the base.
     pub const fn least_change(self, change: Share) -> Self {
         Self { least_change: change, ..self }
     }
@@ -245,8 +266,8 @@ impl AdaptiveOptions {
         if self.cpu.is_none() && self.memory.is_none() && self.errors.is_none() && self.pace.is_none() {
             return Err(AdaptiveOptionsError::NoRule);
         }
-        if self.every.is_zero() {
-            return Err(AdaptiveOptionsError::AllTheTime);
+        if self.every.as_nanos() < LEAST_EVERY.as_nanos() {
+            return Err(AdaptiveOptionsError::AllTheTime { every: self.every });
         }
         let allowed = Adapted { cpu: ALL, memory: ALL, errors: ALL, pace: ALL, share: ALL };
         Ok(AdaptivePolicy { options: self, share: ALL, allowed })
@@ -259,17 +280,28 @@ impl AdaptiveOptions {
 pub enum AdaptiveOptionsError {
     /// Nothing would ever change.
     NoRule,
-    /// Evaluations are 0 s apart.
-    AllTheTime,
+    /// Evaluations are less than a millisecond apart.
+    AllTheTime {
+        /// How far.
+        every: Duration,
+    },
 }
 
 impl fmt::Display for AdaptiveOptionsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NoRule => "no rule to adapt by: give at least one of cpu, memory, errors and pace",
-            Self::AllTheTime => "evaluations 0 s apart: it has to be longer",
-        })
+        match self {
+            Self::NoRule => f.write_str("no rule to adapt by: give at least one of cpu, memory, errors and pace"),
+            Self::AllTheTime { every } => write!(f, "evaluations {every:?} apart: it has to be 1 ms or longer"),
+        }
     }
 }
 
 impl core::error::Error for AdaptiveOptionsError {}
+
+/// A change by this part of what is in force is none to let be.
+const FINE: u32 = 16;
+
+/// The least share, in millionths.
+const LEAST: u32 = 1;
+
+const LEAST_EVERY: Duration = Duration::from_millis(1);

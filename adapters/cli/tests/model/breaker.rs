@@ -72,10 +72,11 @@ impl Breaker {
             return;
         }
         let is_slow = self.options.slow_from.is_some_and(|from| now - call.at >= from);
-        if let Phase::HalfOpen { succeeded, .. } = &mut self.phase {
+        if let Phase::HalfOpen { succeeded, waiting_since, .. } = &mut self.phase {
             if is_failure || is_slow {
                 self.trip(now);
             } else {
+                *waiting_since = now;
                 *succeeded += 1;
                 if *succeeded == self.options.probes {
                     self.trips = 0;

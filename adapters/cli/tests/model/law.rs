@@ -30,9 +30,13 @@ impl Places {
         self.in_use < self.limit
     }
 
-    /// A place is given back; `is_dropped` is `None` where that says nothing about load.
-    pub(super) fn give_back(&mut self, now: Time, since: Time, is_dropped: Option<bool>) {
-        let in_use = self.in_use;
+    /// A place is given back under which nothing was called.
+    pub(super) fn give_back(&mut self) {
+        self.in_use -= 1;
+    }
+
+    /// One of `called` calls has ended, that was made at `since`; `is_dropped` is `None` where it says nothing about load.
+    pub(super) fn end(&mut self, now: Time, since: Time, is_dropped: Option<bool>, called: u32) {
         self.in_use -= 1;
         let (Some((least, most)), Some(is_dropped)) = (self.law, is_dropped) else { return };
         if let Some(from) = self.only_from {
@@ -45,8 +49,10 @@ impl Places {
         if self.samples.first().is_some_and(|(first, _, _)| now - first > LONGEST_TIME) {
             self.samples.clear();
         }
-        self.samples.push((now, is_dropped, in_use));
-        if now - self.samples[0].0 < LEAST_TIME || self.samples.len() < SAMPLES {
+        self.samples.push((now, is_dropped, called));
+        let lasted = now - self.samples[0].0;
+        let enough = if lasted >= LONGEST_TIME / 2 { SAMPLES.min(2 * self.limit as usize) } else { SAMPLES };
+        if lasted < LEAST_TIME || self.samples.len() < enough {
             return;
         }
         let window = std::mem::take(&mut self.samples);

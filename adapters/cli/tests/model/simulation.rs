@@ -80,21 +80,18 @@ struct Simulation<'s> {
 struct Caller {
     cost: u64,
     came: Time,
-    /// When it got its place, once it has.
-    place_since: Time,
 }
 
 struct Call {
     number: u64,
     since: Time,
-    place_since: Time,
     passed: Option<Passed>,
 }
 
 impl Simulation<'_> {
     fn arrive(&mut self, now: Time, cost: u64) {
         self.record.part().offered += 1;
-        let caller = Caller { cost, came: now, place_since: now };
+        let caller = Caller { cost, came: now };
         let is_closed = self.breaker.as_ref().is_none_or(|breaker| breaker.lets_pass(now));
         let has_room = self.places.as_ref().is_none_or(Places::has_room);
         if self.scenario.when_empty != WhenEmpty::Queue {
@@ -131,13 +128,12 @@ impl Simulation<'_> {
         if let Some(places) = &mut self.places {
             places.in_use += 1;
         }
-        let caller = Caller { place_since: now, ..caller };
         let turn = self.earliest(now, caller.cost);
         let is_never = turn.is_none_or(|turn| self.deadline(&caller).is_some_and(|deadline| turn > deadline));
         if self.for_tokens.is_empty() && self.limit.has(now, caller.cost) {
             self.enter(now, caller);
         } else if is_never || self.scenario.most_waiting.is_some_and(|most| self.for_tokens.len() >= most) {
-            self.give_place_back(now, caller.place_since, None);
+            self.give_place_back();
             self.record.refused(Refuser::Limiter, false);
         } else {
             self.for_tokens.push(caller);
@@ -182,8 +178,8 @@ impl Simulation<'_> {
                 let head = self.for_places.remove(0);
                 self.take_place(now, head);
             } else if let Some(index) = self.given_up(now, &self.for_tokens) {
-                let caller = self.for_tokens.remove(index);
-                self.give_place_back(now, caller.place_since, None);
+                self.for_tokens.remove(index);
+                self.give_place_back();
                 self.record.refused(Refuser::Limiter, false);
             } else if let Some(index) = self.given_up(now, &self.for_places) {
                 self.for_places.remove(index);
@@ -197,7 +193,7 @@ impl Simulation<'_> {
     /// What has a place and tokens is called, unless the breaker has opened meanwhile.
     fn enter(&mut self, now: Time, caller: Caller) {
         if self.breaker.as_ref().is_some_and(|breaker| !breaker.lets_pass(now)) {
-            self.give_place_back(now, caller.place_since, None);
+            self.give_place_back();
             self.record.refused(Refuser::Breaker, false);
             return;
         }
@@ -208,12 +204,13 @@ impl Simulation<'_> {
         part.queued += u64::from(caller.came < now);
         let number = self.made;
         self.made += 1;
-        self.calls.push(Call { number, since: now, place_since: caller.place_since, passed });
+        self.calls.push(Call { number, since: now, passed });
         self.service.call(self.scenario, now, number, caller.cost);
     }
 
     fn end(&mut self, now: Time, number: u64, end: End) {
         let Some(index) = self.calls.iter().position(|call| call.number == number) else { return };
+        let called = self.calls.len() as u32;
         let call = self.calls.remove(index);
         self.record.ended(end, now - call.since);
         if let (Some(breaker), Some(passed)) = (&mut self.breaker, call.passed) {
@@ -224,12 +221,15 @@ impl Simulation<'_> {
             End::TooMany | End::TimedOut => Some(true),
             End::Failed => None,
         };
-        self.give_place_back(now, call.place_since, is_dropped);
+        // Who has a place and waits for tokens calls nothing.
+        if let Some(places) = &mut self.places {
+            places.end(now, call.since, is_dropped, called);
+        }
     }
 
-    fn give_place_back(&mut self, now: Time, since: Time, is_dropped: Option<bool>) {
+    fn give_place_back(&mut self) {
         if let Some(places) = &mut self.places {
-            places.give_back(now, since, is_dropped);
+            places.give_back();
         }
     }
 
