@@ -28,6 +28,41 @@ fn aimd(least: u32, initial: u32, most: u32) -> AimdLaw {
     AimdOptions::new().limits(least, initial, most).build().unwrap()
 }
 
+/// Held in a pause it is not in use: nothing grows for it, and a pause is no part of a call's time.
+#[test]
+fn c17_what_is_paused_is_neither_used_nor_slow() {
+    let windows = Cell::new(0);
+    for pauses in [true, false] {
+        let limit = Adaptive::<_, ManualClock>::new(controller(2, aimd(1, 8, 50)), ManualClock::new()).into_limit();
+        let mut idle = [(); 7].map(|()| limit.try_acquire(1).unwrap());
+        idle.iter_mut().filter(|_| pauses).for_each(|permit| permit.pause());
+        for _ in 0..20 {
+            let call = limit.try_acquire(1).unwrap();
+            limit.observer().clock().advance(Duration::from_millis(10));
+            call.success();
+        }
+        windows.set(limit.observer().controller().closed_windows());
+        assert!(windows.get() >= 8 && (limit.limit() == 8) == pauses, "{} at {}", limit.limit(), windows.get());
+        // Given back in the pause, or resumed and used, all of them are accounted for.
+        let (given_back, used) = idle.split_at_mut(3);
+        used.iter_mut().for_each(|permit| permit.resume());
+        given_back.iter_mut().for_each(|permit| permit.pause());
+        drop(idle);
+        assert_eq!(limit.in_use(), 0);
+    }
+    let law = GradientOptions::new().limits(1, 5, 50).build().unwrap();
+    let limit = Adaptive::<_, ManualClock>::new(controller(2, law), ManualClock::new()).into_limit();
+    for _ in 0..20 {
+        let mut call = limit.try_acquire(1).unwrap();
+        call.pause();
+        limit.observer().clock().advance(Duration::from_millis(300));
+        call.resume();
+        limit.observer().clock().advance(Duration::from_millis(10));
+        call.success();
+    }
+    assert_eq!(limit.observer().controller().law().baseline(), Some(Duration::from_millis(10)));
+}
+
 /// Two calls one after the other, of 10 ms each: enough for a window that wants two samples.
 fn call_twice(limit: &ConcurrencyLimit<Adaptive>, outcome: Outcome) {
     for _ in 0..2 {

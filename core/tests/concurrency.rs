@@ -32,6 +32,8 @@ enum Entry {
     Denied { cost: u64, denied: Denied },
     Released { mark: u64, cost: u64, outcome: Outcome, usage: (u32, u32) },
     LimitSet { usage: (u32, u32) },
+    Paused { mark: u64, cost: u64 },
+    Resumed { mark: u64, cost: u64 },
 }
 
 impl PermitObserver for Journal {
@@ -53,6 +55,14 @@ impl PermitObserver for Journal {
 
     fn limit_set(&self, usage: Usage) {
         self.entries.borrow_mut().push(Entry::LimitSet { usage: pair(usage) });
+    }
+
+    fn paused(&self, mark: &mut u64, cost: u64) {
+        self.entries.borrow_mut().push(Entry::Paused { mark: *mark, cost });
+    }
+
+    fn resumed(&self, mark: &mut u64, cost: u64) {
+        self.entries.borrow_mut().push(Entry::Resumed { mark: *mark, cost });
     }
 }
 
@@ -94,6 +104,38 @@ fn expected(in_use: u64, limit: u64, cost: u64) -> Result<u64, Denied> {
         _ if in_use + cost > limit => Err(Denied::ConcurrencyLimited),
         _ => Ok(in_use + cost),
     }
+}
+
+/// Paused twice is paused once. Whatever ends in a pause is ignored, parts of what is paused are paused, and what is merged is not.
+#[test]
+fn c17_pauses_are_told_once_and_nothing_that_ends_in_one_counts() {
+    let limit = ConcurrencyLimit::new(9).observed_by(Journal::default());
+    let told = || limit.observer().entries.take();
+    let mut permit = limit.try_acquire(5).unwrap();
+    told();
+    permit.resume();
+    permit.pause();
+    permit.pause();
+    assert_eq!(told(), [Entry::Paused { mark: 0, cost: 5 }]);
+    permit.split(2).unwrap().success();
+    assert_eq!(told(), [Entry::Released { mark: 0, cost: 2, outcome: Outcome::Ignored, usage: (3, 9) }]);
+    permit.resume();
+    permit.resume();
+    assert_eq!(told(), [Entry::Resumed { mark: 0, cost: 3 }]);
+    let mut other = limit.try_acquire(1).unwrap();
+    other.pause();
+    told();
+    permit.merge(other).unwrap();
+    assert_eq!(told(), [Entry::Resumed { mark: 1, cost: 1 }]);
+    permit.pause();
+    drop(permit);
+    assert_eq!(
+        told(),
+        [
+            Entry::Paused { mark: 0, cost: 4 },
+            Entry::Released { mark: 0, cost: 4, outcome: Outcome::Ignored, usage: (0, 9) },
+        ]
+    );
 }
 
 proptest! {
