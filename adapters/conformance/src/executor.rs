@@ -126,7 +126,8 @@ macro_rules! suite {
             c15_a_crashed_one_restarts_alone_with_its_last_configuration
             c15_a_policy_that_has_adapted_goes_on_from_there
             c15_a_restart_that_panics_is_tried_again_in_time
-            c15_a_task_that_panics_at_each_turn_begins_again_no_faster_than_its_quota
+            c15_a_task_that_always_panics_closes_no_breaker
+            c15_a_task_that_panics_again_and_again_begins_again_no_faster_than_its_quota
             c15_an_observer_that_panics_leaves_no_flow_and_no_alert_behind
             c15_dropping_the_registry_ends_everything_it_started
             c15_flows_are_made_and_removed_at_run_time

@@ -50,19 +50,17 @@ impl Settings {
         self.policy().map(|policy| (policy.allowed(), policy.quota()))
     }
 
-    /// What the bucket keeps where it begins again at `now` as it was configured; `None` where it goes on as it is. It begins again once in the time in which its
-    /// bucket fills itself: not even a task that panics each time it evaluates lets more through than twice as much, or next to nothing.
+    /// What the bucket keeps where it begins again at `now` as it was configured; `None` where it goes on as it is, because it has begun again less than the
+    /// time ago in which its bucket fills itself.
     fn inheritance(&mut self, now: Nanos) -> Option<Inheritance> {
         let inheritance = self.plan.on_restart.inheritance()?;
-        if let (Some(begun), Limit::Quota(quota)) = (&mut self.begun_again, self.plan.flow.limit) {
-            // Where the clock went back, the wait begins anew.
-            *begun = now.min(*begun);
-            if now.saturating_duration_since(*begun) < quota.recovery_time() {
-                return None;
-            }
-        }
-        self.begun_again = Some(now);
-        Some(inheritance)
+        let (Some(begun), Limit::Quota(quota)) = (&mut self.begun_again, self.plan.flow.limit) else {
+            return Some(inheritance);
+        };
+        // Where the clock went back, the wait begins anew.
+        *begun = now.min(*begun);
+        let is_due = now.saturating_duration_since(*begun) >= quota.recovery_time();
+        is_due.then_some(inheritance)
     }
 }
 
@@ -102,7 +100,8 @@ impl<R: Runtime, M: RawMutex, O: FlowEvents> Entry<R, M, O> {
         self.put_in_force(inheritance);
     }
 
-    /// Begins again as it was configured last, unless it has done so a short while ago, and tells what is in force then if that is another quota.
+    /// Begins again as it was configured last, unless it has done so a short while ago, and tells what is in force then if that is another quota. Where it
+    /// panics, because one who is told of a part of it does, all of it can be done again.
     pub(super) fn restart(&self) -> Option<(Adapted, Quota)> {
         let now = self.flow.runtime().now();
         let inheritance = self.change(|settings| {
@@ -116,6 +115,7 @@ impl<R: Runtime, M: RawMutex, O: FlowEvents> Entry<R, M, O> {
             breaker.close_at(now);
         }
         self.put_in_force(inheritance);
+        self.change(|settings| settings.begun_again = Some(now));
         adapted
     }
 

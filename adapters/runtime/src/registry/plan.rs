@@ -32,9 +32,9 @@ impl<F: FnMut(Nanos) -> Signals + Send + 'static> Measure for F {
 
 /// How a flow begins again whose task has panicked.
 ///
-/// Once in the time in which its bucket would fill itself ([`recovery_time`](sluicegate_core::Quota::recovery_time)), and otherwise it goes on as with
-/// [`Restore`](Self::Restore). So a task that panics at each evaluation lets no more through than twice the quota, shuts nobody out, and leaves the breaker and the
-/// rules their say.
+/// After the first panic since an evaluation went through, and not more often than in the time in which its bucket would fill itself
+/// ([`recovery_time`](sluicegate_core::Quota::recovery_time)); otherwise it goes on as with [`Restore`](Self::Restore). So a task that panics again and again lets no more
+/// through than twice the quota, shuts nobody out, and leaves the breaker and the rules their say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnRestart {
     /// With all tokens, the quota that was configured in force and the breaker closed: availability first.

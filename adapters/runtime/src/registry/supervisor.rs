@@ -34,6 +34,8 @@ where
     untold: Option<(Nanos, AlertChanges)>,
     /// Errors that the flow has counted itself, and that no rule went by yet.
     errors: u64,
+    /// Whether an evaluation went through since it has begun again.
+    has_evaluated: bool,
     every: Duration,
     /// Whether code runs that may panic, and which.
     turn: Turn,
@@ -82,6 +84,7 @@ where
             alerts,
             untold: None,
             errors: 0,
+            has_evaluated: true,
             every,
             turn: Turn::Asleep,
         };
@@ -103,6 +106,7 @@ where
         while self.sleep().await {
             self.turn = Turn::Evaluating;
             self.evaluate();
+            self.has_evaluated = true;
             self.turn = Turn::Asleep;
         }
     }
@@ -116,7 +120,9 @@ where
 
     fn restart(&mut self) {
         self.turn = Turn::Restarting;
-        let adapted = self.entry.restart();
+        // A panic at each evaluation is one crash, and not as many as there are evaluations.
+        let adapted = if self.has_evaluated { self.entry.restart() } else { None };
+        self.has_evaluated = false;
         self.turn = Turn::Telling;
         let now = self.entry.flow.runtime().now();
         if let Some((adapted, quota)) = adapted {
@@ -189,6 +195,7 @@ where
             alerts: self.alerts.take(),
             untold: self.untold.take(),
             errors: self.errors,
+            has_evaluated: self.has_evaluated,
             every: self.every,
             turn: Turn::Asleep,
         };
