@@ -188,6 +188,7 @@ impl<L: Grantor, R: Runtime, M: RawMutex, S: Room> Queued<L, R, M, S> {
     }
 
     /// The same for who only looks, and lets nobody go.
+    #[cfg(feature = "alloc")]
     pub(crate) fn denial_at_once(&self, now: Nanos, cost: L::Cost) -> Option<L::Denial> {
         if self.waiting.is_none() { None } else { self.denial_beside(&self.line.lock(), now, cost) }
     }
