@@ -101,8 +101,8 @@ impl<R: Runtime, M: RawMutex, O: FlowEvents> Entry<R, M, O> {
     }
 
     /// Begins again as it was configured last, unless it has done so a short while ago, and tells what is in force then if that is another quota. Where it
-    /// panics, because one who is told of a part of it does, all of it can be done again.
-    pub(super) fn restart(&self) -> Option<(Adapted, Quota)> {
+    /// panics, because one who is told of a part of it does, it is to be done again.
+    pub(super) fn restart(&self, is_again: bool) -> Option<(Adapted, Quota)> {
         let now = self.flow.runtime().now();
         let inheritance = self.change(|settings| {
             let inheritance = settings.inheritance(now)?;
@@ -110,12 +110,18 @@ impl<R: Runtime, M: RawMutex, O: FlowEvents> Entry<R, M, O> {
             settings.policy = settings.plan.adaptive.clone();
             Some((inheritance, settings.in_force().filter(|after| Some(after.1) != before.map(|before| before.1))))
         });
-        let (inheritance, adapted) = inheritance?;
+        let Some((inheritance, adapted)) = inheritance else {
+            if is_again {
+                self.put_in_force(Inheritance::Level);
+            }
+            return None;
+        };
         if let Some(breaker) = self.flow.breaker() {
             breaker.close_at(now);
         }
-        self.put_in_force(inheritance);
+        // From here on tokens may be made, whoever panics when told of that.
         self.change(|settings| settings.begun_again = Some(now));
+        self.put_in_force(inheritance);
         adapted
     }
 

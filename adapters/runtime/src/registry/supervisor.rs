@@ -101,7 +101,7 @@ where
             return;
         }
         if matches!(begin, Begin::Restart | Begin::RestartLater) {
-            self.restart();
+            self.restart(begin == Begin::RestartLater);
         }
         while self.sleep().await {
             self.turn = Turn::Evaluating;
@@ -118,10 +118,10 @@ where
         self.entry.stop.goes_on_after(sleep).await
     }
 
-    fn restart(&mut self) {
+    fn restart(&mut self, is_again: bool) {
         self.turn = Turn::Restarting;
         // A panic at each evaluation is one crash, and not as many as there are evaluations.
-        let adapted = if self.has_evaluated { self.entry.restart() } else { None };
+        let adapted = if self.has_evaluated { self.entry.restart(is_again) } else { None };
         self.has_evaluated = false;
         self.turn = Turn::Telling;
         let now = self.entry.flow.runtime().now();
