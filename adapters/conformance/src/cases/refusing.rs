@@ -31,7 +31,7 @@ pub async fn b03_what_can_never_be_is_refused_at_once_by_a_flow<E: Executor>(run
             Arc::new(QueuedFlow::new(options, runtime.clone()).expect("options"));
         let held = flow.enter(1).await.map(|(permit, _)| permit).expect("the only place");
         let never = refused(FlowStage::Limiter, Denied::CostExceedsLimit { cost: 6, limit: 5 });
-        assert_eq!(at_once(flow.call(6, nothing)).await.map(|answer| answer.map(drop)), Some(never.clone()));
+        assert_eq!(at_once(flow.call(6, nothing)).await.map(|answer| answer.map(drop)), Some(never));
         flow.breaker().expect("one").trip_at(runtime.now());
         assert_eq!(at_once(flow.call(6, nothing)).await.map(|answer| answer.map(drop)), Some(never));
         flow.breaker().expect("one").close_at(runtime.now());
