@@ -36,7 +36,7 @@ pub enum Shown {
 }
 
 /// All pages, in the order of the report. The benchmarks run in this order too.
-pub const PAGES: [Page; 14] = [
+pub const PAGES: [Page; 15] = [
     ours("accuracy", "accuracy.md", Shown::Whole),
     Page { package: "sluicegate-paused-benches", ..ours("paused_accuracy", "accuracy-tokio.md", Shown::Whole) },
     ours("fairness", "fairness.md", Shown::Whole),
@@ -44,6 +44,7 @@ pub const PAGES: [Page; 14] = [
     ours("record", "single-step.md", Shown::Bars),
     ours("hot", "hot.md", Shown::Lines),
     ours("denials", "denials.md", Shown::Whole),
+    ours("pipeline", "pipeline.md", Shown::Whole),
     ours("keyed_record", "keyed.md", Shown::Bars),
     ours("keyed_sizes", "keyed-sizes.md", Shown::Bars),
     ours("waiting_record", "waiting.md", Shown::Bars),
@@ -92,7 +93,7 @@ pub fn write(record: &Path, conditions: &str) -> io::Result<()> {
 /// The rows of a table that have a target.
 fn collect_targets(targets: &mut String, page: &Page, table: &Table) {
     let Some(target) = table.column("target") else { return };
-    let nanos = table.column("beyond nothing");
+    let nanos = table.column("beyond nothing").or(table.column("over the call"));
     let Some(measured) = table.column("ratio").or(nanos) else { return };
     let unit = if nanos.is_some() { " ns" } else { "" };
     for row in table.rows.iter().filter(|row| !row[target].is_empty()) {
