@@ -81,7 +81,7 @@ fuzz_target!(|input: Input| {
         let allowed = policy.allowed();
         assert!(allowed.share <= before.saturating_add(share(input.rise).as_parts_per_million()));
         assert!(allowed.share.saturating_add(share(input.fall).as_parts_per_million()) >= before);
-        assert!(allowed.share >= share(input.floor).as_parts_per_million().min(before));
+        assert!(allowed.share >= share(input.floor).as_parts_per_million().min(before).min(allowed.pace.max(1)));
         assert_eq!(changed.is_some(), allowed.share != before);
         let quota = policy.quota();
         assert_eq!(changed.unwrap_or(quota), quota);

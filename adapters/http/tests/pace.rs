@@ -52,10 +52,10 @@ fn c12_what_a_providers_headers_say_paces_downwards_and_back_to_the_base() {
     assert_eq!(of(5), (5, 200_000, 500_000), "half at a time");
     assert_eq!(of(10), (10, 210_526, 210_526), "nobody has spent any of the 200, for 95 s");
     assert_eq!(of(15), (15, 100_000, 100_000));
-    assert_eq!(of(25), (25, 0, 10_000), "the floor");
-    assert_eq!(of(80), (80, 0, 10_000), "until the wait is over");
-    assert_eq!(of(85), (85, 1_000_000, 110_000), "and then a tenth of the base at a time");
-    assert_eq!(of(125), (125, 1_000_000, 910_000));
+    assert_eq!(of(25), (25, 0, 1), "nothing is left, whatever the floor");
+    assert_eq!(of(80), (80, 0, 1), "until the wait is over");
+    assert_eq!(of(85), (85, 1_000_000, 100_001), "and then a tenth of the base at a time");
+    assert_eq!(of(125), (125, 1_000_000, 900_001));
     assert_eq!(of(130), (130, 1_000_000, 1_000_000));
     assert_eq!(policy.quota(), base);
 }

@@ -53,10 +53,10 @@ fn c16_what_becomes_of_flows_is_told_with_their_names() {
     });
     let expected = [
         "INFO sluicegate message=flow added flow=\"mail\"",
+        "WARN sluicegate message=alert raised limiter=\"mail\" now=5000000000 alert=low_fill value=2 % threshold=10 %",
         "INFO sluicegate message=adjusted limiter=\"mail\" now=5000000000 from=100/1h to=50/1h",
         "INFO sluicegate message=flow adapted flow=\"mail\" now=5000000000 quota=50/1h \
          share=0.5 cpu=0.5 memory=1.0 errors=1.0 pace=1.0",
-        "WARN sluicegate message=alert raised limiter=\"mail\" now=5000000000 alert=low_fill value=4 % threshold=10 %",
         "INFO sluicegate message=adjusted limiter=\"mail\" now=10000000000 from=50/1h to=100/1h",
         "INFO sluicegate message=flow adapted flow=\"mail\" now=10000000000 quota=100/1h \
          share=1.0 cpu=1.0 memory=1.0 errors=1.0 pace=1.0",
