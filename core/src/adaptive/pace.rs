@@ -29,7 +29,7 @@ impl QuotaLeft {
 ///
 /// # How well it lasts
 ///
-/// The [floor](AdaptiveOptions::floor) of a policy does not lift what this rule allows: where nothing is left, next to nothing is allowed, a millionth of the base. Three
+/// The [floor](AdaptiveOptions::floor) of a policy does not lift what this rule allows: where nothing is left, nothing is allowed, of which a policy makes a millionth of the base. Three
 /// things are not spread: what passes before the first evaluations, because a policy falls by [`most_fall`](AdaptiveOptions::most_fall) at a time; up to a burst of the limit in
 /// force, because what a bucket holds still counts as left; and a [least change](AdaptiveOptions::least_change) that is let be. So at full demand a quota may be used up
 /// somewhat before its time is over. Where not one token may be too many, make the quota itself a level of a [`Hierarchy`](crate::Hierarchy); this rule is for spreading it.

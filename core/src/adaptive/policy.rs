@@ -17,7 +17,7 @@ use crate::{Nanos, Quota, Share};
 /// - The strictest rule wins; what each allows is a share of the base quota.
 /// - From one evaluation to the next the share falls by no more than [`most_fall`](AdaptiveOptions::most_fall) and rises by no more than
 ///   [`most_rise`](AdaptiveOptions::most_rise). It is never below the [`floor`](AdaptiveOptions::floor), unless less is left of a quota; then it is a millionth at least.
-/// - A target less than [`least_change`](AdaptiveOptions::least_change) away is let be, except for the base itself: every recovery ends at
+/// - A target less than [`least_change`](AdaptiveOptions::least_change) away, and less than a sixteenth of what is in force, is let be, except for the base itself: every recovery ends at
 ///   exactly the base.
 /// - All of it is computed in whole numbers: the same measurements give the same quotas on every machine.
 ///
@@ -162,7 +162,7 @@ impl Signals {
 /// | [`least_burst`](Self::least_burst) | the least capacity, whatever the share | 1 token |
 /// | [`most_fall`](Self::most_fall) | by how much of the base the share falls at a time | 50 % |
 /// | [`most_rise`](Self::most_rise) | by how much of the base it rises at a time | 10 % |
-/// | [`least_change`](Self::least_change) | smaller changes are let be, but for the last to the base | 1 % |
+/// | [`least_change`](Self::least_change) | smaller changes are let be, unless they are a sixteenth of what is in force; but for the last to the base | 1 % |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "options do nothing until a policy is built from them"]
 pub struct AdaptiveOptions {

@@ -76,7 +76,8 @@ pub async fn c15_a_task_that_panics_again_and_again_begins_again_no_faster_than_
 
 /// However short the recovery time: a breaker with a cool-down of a minute, calls that always fail, and a task that panics every 5 s.
 pub async fn c15_a_task_that_always_panics_closes_no_breaker<E: Executor>(runtime: E::Runtime) {
-    let registry: Registry<E> = FlowRegistry::new(runtime.clone());
+    let told = Arc::new(Told::default());
+    let registry: Registry<E, _> = FlowRegistry::observed_by(runtime.clone(), Arc::clone(&told));
     let base = quota!("1000/1s");
     let breaker = BreakerOptions::new().any_failure_share().consecutive_failures(3).probes(1);
     let breaker = breaker.cool_down(Duration::from_secs(60), Duration::from_secs(600)).build().expect("a policy");
@@ -92,6 +93,9 @@ pub async fn c15_a_task_that_always_panics_closes_no_breaker<E: Executor>(runtim
         pass::<E>(&runtime, Duration::from_secs(1)).await;
     }
     assert!((6..=10).contains(&called), "{called} calls of a service that is down");
+    let told = told.0.lock();
+    assert_eq!(told[..3], ["restarted breaks Full", "restarted breaks Restore", "restarted breaks Restore"]);
+    assert!(told.len() > 100 && told[1..].iter().all(|line| *line == told[1]), "it has begun again once");
 }
 
 /// Given a policy that goes by half of its base, a flow begins with half, and with half after a restart.
@@ -126,6 +130,10 @@ struct Told(Mutex<Vec<String>>);
 impl RegistryObserver for Told {
     fn adapted(&self, id: &str, _now: Nanos, _adapted: &Adapted, quota: Quota) {
         self.0.lock().push(format!("adapted {id} to {quota}"));
+    }
+
+    fn restarted(&self, id: &str, _now: Nanos, how: OnRestart) {
+        self.0.lock().push(format!("restarted {id} {how:?}"));
     }
 }
 

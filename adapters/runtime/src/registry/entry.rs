@@ -6,7 +6,7 @@ use lock_api::{Mutex, RawMutex};
 use sluicegate_core::{Adapted, AdaptivePolicy, Inheritance, Limit, Nanos, Quota, Share};
 
 use super::flows::RegisteredFlow;
-use super::plan::FlowPlan;
+use super::plan::{FlowPlan, OnRestart};
 use super::stop::Stop;
 use crate::finally::Finally;
 use crate::flow::FlowEvents;
@@ -102,8 +102,9 @@ impl<R: Runtime, M: RawMutex, O: FlowEvents> Entry<R, M, O> {
 
     /// Begins again as it was configured last, unless it has done so a short while ago, and tells what is in force then if that is another quota. Where it
     /// panics, because one who is told of a part of it does, it is to be done again.
-    pub(super) fn restart(&self, is_again: bool) -> Option<(Adapted, Quota)> {
+    pub(super) fn restart(&self, is_again: bool) -> (OnRestart, Option<(Adapted, Quota)>) {
         let now = self.flow.runtime().now();
+        let how = self.plan().on_restart;
         let inheritance = self.change(|settings| {
             let inheritance = settings.inheritance(now)?;
             let before = settings.in_force();
@@ -111,10 +112,12 @@ impl<R: Runtime, M: RawMutex, O: FlowEvents> Entry<R, M, O> {
             Some((inheritance, settings.in_force().filter(|after| Some(after.1) != before.map(|before| before.1))))
         });
         let Some((inheritance, adapted)) = inheritance else {
-            if is_again {
-                self.put_in_force(Inheritance::Level);
+            if !is_again {
+                return (OnRestart::Restore, None);
             }
-            return None;
+            // It has begun again, and was interrupted.
+            self.put_in_force(Inheritance::Level);
+            return (how, None);
         };
         if let Some(breaker) = self.flow.breaker() {
             breaker.close_at(now);
@@ -122,7 +125,7 @@ impl<R: Runtime, M: RawMutex, O: FlowEvents> Entry<R, M, O> {
         // From here on tokens may be made, whoever panics when told of that.
         self.change(|settings| settings.begun_again = Some(now));
         self.put_in_force(inheritance);
-        adapted
+        (how, adapted)
     }
 
     /// What a policy that has adapted before has put in force.

@@ -32,7 +32,7 @@ type Entries<R, M, O> = BTreeMap<Arc<str>, Arc<Entry<R, M, O>>>;
 /// # Guarantees
 ///
 /// - *A panic stays where it is.* What is measured, and what is told, is the caller's code, and may panic. Then that flow's task is started anew, alone, and its
-///   flow begins again as it was configured last and as its [`OnRestart`](super::OnRestart) says. No other flow is touched, and calls through this one go on.
+///   flow begins again as it was configured last and as its [`OnRestart`](super::OnRestart) says, once for a row of panics. No other flow is touched, and calls through this one go on.
 ///   A restart that panics is tried again at the time of the next evaluation, so nothing spins; an observer that panics when it is told of one is not told again. Alerts,
 ///   and errors that the flow has counted itself, count also where measuring panics.
 /// - *Nothing stays behind.* A flow that is removed is closed: its task ends at once, who waits is told [`Denied::Closed`](sluicegate_core::Denied::Closed), calls

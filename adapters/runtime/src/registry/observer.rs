@@ -30,7 +30,8 @@ pub trait RegistryObserver {
         let _ = (id, now, change);
     }
 
-    /// The task of `id` had panicked, and has begun again at `now`. Where that changes its quota, `adapted` was called before.
+    /// The task of `id` had panicked, and was started anew at `now`; `how` says what became of the flow, which is [`OnRestart::Restore`] also where it has begun
+    /// again too short a while ago to do so now. Where its quota has changed, `adapted` was called before.
     fn restarted(&self, id: &str, now: Nanos, how: OnRestart) {
         let _ = (id, now, how);
     }

@@ -32,7 +32,7 @@ impl<F: FnMut(Nanos) -> Signals + Send + 'static> Measure for F {
 
 /// How a flow begins again whose task has panicked.
 ///
-/// After the first panic since an evaluation went through, and not more often than in the time in which its bucket would fill itself
+/// It does so after the first panic since an evaluation went through, and not more often than in the time in which its bucket would fill itself
 /// ([`recovery_time`](sluicegate_core::Quota::recovery_time)); otherwise it goes on as with [`Restore`](Self::Restore). So a task that panics again and again lets no more
 /// through than twice the quota, shuts nobody out, and leaves the breaker and the rules their say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -40,7 +40,8 @@ pub enum OnRestart {
     /// With all tokens, the quota that was configured in force and the breaker closed: availability first.
     #[default]
     Full,
-    /// With none, the quota that was configured in force and the breaker closed: nobody gets more than without the restart.
+    /// With none, the quota that was configured in force and the breaker closed: no token is made. What had been cut before the panic is given back all the same; where that
+    /// must not be, it is [`Restore`](Self::Restore).
     Empty,
     /// As if nothing had happened: tokens, breaker and quota stay as they are.
     Restore,
@@ -82,7 +83,7 @@ impl FlowPlan {
         Self { flow, adaptive: None, alerts: None, on_restart: OnRestart::Full }
     }
 
-    /// One that adapts by `policy`, whose quota becomes its limit: the base, or the share of it that a policy has got to which has adapted before. There it
+    /// One that adapts by `policy`, whose quota becomes its limit, whatever the options had: the base, or the share of it that a policy has got to which has adapted before. There it
     /// begins again after a panic.
     pub fn adaptive(self, policy: AdaptivePolicy) -> Self {
         let flow = FlowOptions { limit: Limit::Quota(policy.quota()), ..self.flow };

@@ -9,7 +9,7 @@ use sluicegate_core::{AlertChanges, Alerts, Nanos, Signals};
 
 use super::entry::Entry;
 use super::observer::RegistryObserver;
-use super::plan::Measure;
+use super::plan::{Measure, OnRestart};
 use crate::flow::FlowEvents;
 use crate::runtime::Spawn;
 
@@ -121,14 +121,14 @@ where
     fn restart(&mut self, is_again: bool) {
         self.turn = Turn::Restarting;
         // A panic at each evaluation is one crash, and not as many as there are evaluations.
-        let adapted = if self.has_evaluated { self.entry.restart(is_again) } else { None };
+        let (how, adapted) = if self.has_evaluated { self.entry.restart(is_again) } else { (OnRestart::Restore, None) };
         self.has_evaluated = false;
         self.turn = Turn::Telling;
         let now = self.entry.flow.runtime().now();
         if let Some((adapted, quota)) = adapted {
             self.observer.adapted(&self.entry.id, now, &adapted, quota);
         }
-        self.observer.restarted(&self.entry.id, now, self.entry.plan().on_restart);
+        self.observer.restarted(&self.entry.id, now, how);
         if self.errors > 0 {
             // Nobody could go by them, because measuring panicked.
             self.adapt(now, Signals::default());

@@ -13,7 +13,7 @@ use crate::names::part;
 /// |---|---|---|
 /// | `flow added`, `flow removed` | info | |
 /// | `flow adapted` | info | `now`, `quota`, `share`, `cpu`, `memory`, `errors`, `pace` |
-/// | `flow restarted` | warn | `now`, `how`: `Full`, `Empty` or `Restore` |
+/// | `flow restarted` | warn | `now`, `how` it goes on: `Full`, `Empty` or `Restore` |
 /// | `alert raised`, `alert cleared` | warn, info | `now`, `alert`, `value`, `threshold`; the name is in the field `limiter` |
 ///
 /// `now` is the flow's own reading in nanoseconds. The `quota` is in force from now on; it is `share` of the base, 0 to 1, and the four behind it are
